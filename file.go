@@ -1,0 +1,308 @@
+package caproot
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"sort"
+	"sync"
+
+	"github.com/caproot/caproot/pathsafe"
+)
+
+// File is an open file or directory under the rules of its Root: it gives no
+// descriptor, and it stops working when the root is closed. It has no
+// finalizer: a File that is not closed leaks its descriptor. Its methods are
+// those of *os.File and return errors of the same kinds. They are safe for
+// concurrent use; reads and writes share one offset.
+type File struct {
+	r    *Root
+	h    handle
+	name string
+	how  openHow
+	life lifetime
+
+	mu      sync.Mutex // guards the listing
+	scratch []byte
+	listed  []direntry // read from the system, not yet handed out
+}
+
+var (
+	_ fs.ReadDirFile = (*File)(nil)
+	_ io.ReaderAt    = (*File)(nil)
+	_ io.WriterAt    = (*File)(nil)
+	_ io.Seeker      = (*File)(nil)
+)
+
+// OpenView opens a file with the flags of OpenFile as a File.
+func (r *Root) OpenView(name string, flag int, perm fs.FileMode) (*File, error) {
+	how, err := parseFlags(flag)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return r.openView(nil, name, how, perm)
+}
+
+// openView opens for the verb v, or for what how says if v is nil.
+func (r *Root) openView(v *verb, name string, how openHow, perm fs.FileMode) (*File, error) {
+	var c call
+	if v == nil {
+		v = viewVerb(how)
+	}
+	if err := c.begin(r, v, name); err != nil {
+		return nil, err
+	}
+	defer c.end()
+	h, _, err := c.openFile(how, perm)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	return &File{r: r, h: h, name: name, how: how}, nil
+}
+
+// The verbs of an open, so that the hot path makes none.
+var (
+	verbViewRead  = openVerb("open", forRead)
+	verbViewWrite = openVerb("open", forWrite)
+	verbViewBoth  = openVerb("open", forRead|forWrite)
+)
+
+func viewVerb(how openHow) *verb {
+	changes := how&(forWrite|creating|truncating) != 0
+	switch {
+	case changes && how&forRead != 0:
+		return &verbViewBoth
+	case changes:
+		return &verbViewWrite
+	}
+	return &verbViewRead
+}
+
+// Name returns the name the file was opened by.
+func (f *File) Name() string { return f.name }
+
+// Close gives the file back. It waits for calls in flight; called again it
+// returns an error that matches fs.ErrClosed.
+func (f *File) Close() error {
+	if !f.life.close() {
+		return f.fail("close", fs.ErrClosed)
+	}
+	return f.fail("close", f.r.sys.close(f.h))
+}
+
+func (f *File) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: f.name, Err: err}
+}
+
+// enter admits a call on the open file: the root is open, and so is the file.
+func (f *File) enter() error {
+	if f.r.life.state.Load() >= closing {
+		return fs.ErrClosed
+	}
+	return f.life.enter()
+}
+
+// Read reads from the file's offset; at the end it returns io.EOF.
+func (f *File) Read(p []byte) (int, error) {
+	if err := f.enter(); err != nil {
+		return 0, f.fail("read", err)
+	}
+	defer f.life.leave()
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := f.r.sys.read(f.h, p)
+	if n == 0 && err == nil {
+		return 0, io.EOF
+	}
+	return n, f.fail("read", err)
+}
+
+// ReadAt reads all of p from an offset, or as much as there is and io.EOF.
+func (f *File) ReadAt(p []byte, offset int64) (n int, err error) {
+	if err := f.enter(); err != nil {
+		return 0, f.fail("readat", err)
+	}
+	defer f.life.leave()
+	if offset < 0 {
+		return 0, f.fail("readat", fs.ErrInvalid)
+	}
+	for n < len(p) {
+		m, err := f.r.sys.readAt(f.h, p[n:], offset+int64(n))
+		if err != nil {
+			return n, f.fail("readat", err)
+		}
+		if m == 0 {
+			return n, io.EOF
+		}
+		n += m
+	}
+	return n, nil
+}
+
+// Write writes all of p at the file's offset. It returns ErrTooLarge when p is
+// longer than Policy.MaxWriteBytes.
+func (f *File) Write(p []byte) (int, error) {
+	if err := f.enter(); err != nil {
+		return 0, f.fail("write", err)
+	}
+	defer f.life.leave()
+	if int64(len(p)) > f.r.policy.MaxWriteBytes {
+		return 0, f.fail("write", ErrTooLarge)
+	}
+	if err := writeAll(f.r.sys, f.h, p); err != nil {
+		return 0, f.fail("write", err)
+	}
+	return len(p), nil
+}
+
+// WriteAt writes all of p at an offset. It returns ErrTooLarge when that would
+// end beyond Policy.MaxWriteBytes.
+func (f *File) WriteAt(p []byte, offset int64) (n int, err error) {
+	if err := f.enter(); err != nil {
+		return 0, f.fail("writeat", err)
+	}
+	defer f.life.leave()
+	switch {
+	case offset < 0 || f.how&appending != 0:
+		return 0, f.fail("writeat", fs.ErrInvalid)
+	case offset > f.r.policy.MaxWriteBytes-int64(len(p)):
+		return 0, f.fail("writeat", ErrTooLarge)
+	}
+	for n < len(p) {
+		m, err := f.r.sys.writeAt(f.h, p[n:], offset+int64(n))
+		if err == nil && m == 0 {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			return n, f.fail("writeat", err)
+		}
+		n += m
+	}
+	return n, nil
+}
+
+// Seek moves the offset, as io.Seeker says. On a directory Seek(0, io.SeekStart)
+// begins the listing anew.
+func (f *File) Seek(offset int64, whence int) (int64, error) {
+	if err := f.enter(); err != nil {
+		return 0, f.fail("seek", err)
+	}
+	defer f.life.leave()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listed = nil
+	n, err := f.r.sys.seek(f.h, offset, whence)
+	return n, f.fail("seek", err)
+}
+
+// Stat describes the open file.
+func (f *File) Stat() (fs.FileInfo, error) {
+	if err := f.enter(); err != nil {
+		return nil, f.fail("stat", err)
+	}
+	defer f.life.leave()
+	st, err := f.r.sys.stat(f.h, "", false)
+	if err != nil {
+		return nil, f.fail("stat", err)
+	}
+	return newFileInfo(f.name, st), nil
+}
+
+// Truncate changes the size of the file.
+func (f *File) Truncate(size int64) error {
+	if err := f.enter(); err != nil {
+		return f.fail("truncate", err)
+	}
+	defer f.life.leave()
+	if size > f.r.policy.MaxWriteBytes {
+		return f.fail("truncate", ErrTooLarge)
+	}
+	return f.fail("truncate", f.r.sys.truncate(f.h, size))
+}
+
+// Sync flushes the file to stable storage.
+func (f *File) Sync() error {
+	if err := f.enter(); err != nil {
+		return f.fail("sync", err)
+	}
+	defer f.life.leave()
+	return f.fail("sync", f.r.sys.sync(f.h))
+}
+
+// listBytes is the buffer of one directory read: glibc's size.
+const listBytes = 32 << 10
+
+// ReadDir lists a directory in the order of the file system, as
+// fs.ReadDirFile says. Info of an entry describes the entry of this very
+// directory or fails.
+func (f *File) ReadDir(n int) ([]fs.DirEntry, error) {
+	if err := f.enter(); err != nil {
+		return nil, f.fail("readdir", err)
+	}
+	defer f.life.leave()
+	if f.r.policy.Rights&List == 0 {
+		return nil, f.fail("readdir", because(ErrPolicy, "needs List"))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id, err := f.r.sys.stat(f.h, "", false)
+	if err != nil {
+		return nil, f.fail("readdir", err)
+	}
+	entries := []fs.DirEntry{}
+	for n <= 0 || len(entries) < n {
+		if len(f.listed) == 0 {
+			if f.scratch == nil {
+				f.scratch = make([]byte, listBytes)
+			}
+			f.listed, err = f.r.sys.list(f.h, f.scratch)
+			if err != nil {
+				return entries, f.fail("readdir", err)
+			}
+			if len(f.listed) == 0 {
+				break
+			}
+		}
+		e := &dirEntry{direntry: f.listed[0], dir: f.name, root: f.r, id: id}
+		f.listed = f.listed[1:]
+		if !e.typed && !f.settleType(e) {
+			continue
+		}
+		entries = append(entries, e)
+	}
+	if n > 0 && len(entries) == 0 {
+		return entries, io.EOF
+	}
+	return entries, nil
+}
+
+// settleType asks for a type that the listing did not tell. An entry that has
+// vanished is left out; one that cannot be asked keeps an irregular type.
+func (f *File) settleType(e *dirEntry) bool {
+	st, err := f.r.sys.stat(f.h, e.name, false)
+	if err == nil {
+		e.mode = st.mode.Type()
+	}
+	return err == nil || Code(err) != "not-exist"
+}
+
+func sortEntries(entries []fs.DirEntry) {
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
+}
+
+// export hands an open object out as an *os.File.
+func (c *call) export(h handle, isDir bool) (*os.File, error) {
+	display := joinDisplay(c.r.name, pathsafe.Canonical(c.name))
+	if isDir {
+		return exportDir(h, display)
+	}
+	if err := setBlocking(h, c.cautious()); err != nil {
+		c.r.sys.close(h)
+		return nil, err
+	}
+	return newFile(h, display), nil
+}

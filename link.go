@@ -1,0 +1,140 @@
+package caproot
+
+import (
+	"io/fs"
+
+	"github.com/caproot/caproot/pathsafe"
+)
+
+var (
+	verbLink    = verb{name: "link", needs: Link, changes: true}
+	verbSymlink = verb{name: "symlink", needs: Symlink, changes: true, traced: true}
+)
+
+// Link makes newName a hard link to oldName. A link to a symbolic link is
+// ErrSymlink, unless the policy has TargetsAny.
+func (r *Root) Link(oldName, newName string) error {
+	var from, to call
+	if err := beginBoth(r, &verbLink, &from, &to, oldName, newName); err != nil {
+		return err
+	}
+	defer from.end()
+	defer to.end()
+	return linkError(&verbLink, oldName, newName, link(&from, &to))
+}
+
+func link(from, to *call) error {
+	if err := toParents(from, to); err != nil {
+		return err
+	}
+	st, err := from.leafStatus()
+	if err != nil {
+		return err
+	}
+	if err := from.admitLink(&st); err != nil {
+		return err
+	}
+	if to.shape.MustDir {
+		return errNotDir
+	}
+	sys := from.r.sys
+	if err := sys.link(from.dir, from.leaf, to.dir, to.leaf); err != nil {
+		return err
+	}
+	// RACE: the old name may have been given to another object after the look.
+	now, err := sys.stat(to.dir, to.leaf, false)
+	if err != nil {
+		return err
+	}
+	if !now.sameNumbers(&st) {
+		return because(ErrChanged, "the linked object is not the one looked at")
+	}
+	return nil
+}
+
+func (c *call) admitLink(st *status) error {
+	p := &c.r.policy
+	switch {
+	case st.isLink() && p.LinkTargets != TargetsAny:
+		return ErrSymlink
+	case st.isSpecial() && p.Special == SpecialRefuse:
+		return ErrSpecial
+	case p.Hardlinks == HardlinksRefuse:
+		return ErrHardlink
+	}
+	return nil
+}
+
+// Symlink makes newName a symbolic link with the text target. Under
+// TargetsInside it returns ErrEscape for a target that is absolute or that, as
+// text, leaves the root from where the link stands.
+func (r *Root) Symlink(target, newName string) error {
+	var c call
+	if err := c.begin(r, &verbSymlink, newName); err != nil {
+		return linkError(&verbSymlink, target, newName, cause(err))
+	}
+	defer c.end()
+	return linkError(&verbSymlink, target, newName, c.symlink(target))
+}
+
+func (c *call) symlink(target string) error {
+	absolute, err := pathsafe.Target(target, c.r.policy.Names)
+	if err != nil {
+		return nameError(err)
+	}
+	if err := c.toParent(); err != nil {
+		return err
+	}
+	if c.shape.MustDir {
+		return errNotDir
+	}
+	if c.r.policy.LinkTargets == TargetsInside && (absolute || leaves(c.parent, target, c.r.policy.Names)) {
+		return because(ErrEscape, "target leaves the root")
+	}
+	return c.r.sys.symlink(target, c.dir, c.leaf)
+}
+
+// leaves tells whether target, as text, climbs over the root from the
+// directory dir.
+func leaves(dir, target string, p pathsafe.Profile) bool {
+	depth := 0
+	for _, path := range []string{dir, target} {
+		for name, rest := pathsafe.Next(path, p); name != ""; name, rest = pathsafe.Next(rest, p) {
+			if name != ".." {
+				depth++
+				continue
+			}
+			if depth--; depth < 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// beginBoth begins a verb with two names.
+func beginBoth(r *Root, v *verb, from, to *call, oldName, newName string) error {
+	if err := from.begin(r, v, oldName); err != nil {
+		return linkError(v, oldName, newName, cause(err))
+	}
+	if err := to.begin(r, v, newName); err != nil {
+		from.end()
+		return linkError(v, oldName, newName, cause(err))
+	}
+	return nil
+}
+
+func toParents(from, to *call) error {
+	if err := from.toParent(); err != nil {
+		return err
+	}
+	return to.toParent()
+}
+
+// cause takes the wrapping of fail off again.
+func cause(err error) error {
+	if e, ok := err.(*fs.PathError); ok {
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,158 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/caproot/caproot/identity"
+)
+
+var (
+	verbMove   = verb{name: "move", needs: Move, changes: true, traced: true}
+	verbRename = verb{name: "rename", needs: Move, changes: true}
+)
+
+// MoveOptions are the options of Move.
+type MoveOptions struct {
+	// Replace lets Move give over an existing name, which needs the right Replace.
+	// A directory is never replaced.
+	Replace bool
+	// IfMatch moves only the object of this receipt.
+	IfMatch *identity.Receipt
+	// Durability is what to wait for; the policy's is the least.
+	Durability Durability
+}
+
+// Rename renames as os.Root.Rename does: an existing file is replaced, an
+// existing directory is an error that matches fs.ErrExist.
+func (r *Root) Rename(oldName, newName string) error {
+	_, err := r.move(&verbRename, oldName, newName, MoveOptions{Replace: true, Durability: DurabilityVolatile})
+	return err
+}
+
+// Move gives the object at from the name to, within one file system. Without
+// Replace an existing name is an error that matches fs.ErrExist, decided by the
+// kernel in the same step; where it cannot, a file is linked and unlinked, and
+// anything else is ErrUnsupported. Two names of one file become one.
+//
+// An error after the kernel has moved, as from a directory flush, is ErrChanged
+// or the system's own; it does not mean that nothing happened.
+func (r *Root) Move(from, to string, o MoveOptions) (identity.Receipt, error) {
+	return r.move(&verbMove, from, to, o)
+}
+
+func (r *Root) move(v *verb, oldName, newName string, o MoveOptions) (identity.Receipt, error) {
+	var from, to call
+	if err := beginBoth(r, v, &from, &to, oldName, newName); err != nil {
+		return identity.Receipt{}, err
+	}
+	defer from.end()
+	defer to.end()
+	receipt, err := move(&from, &to, &o)
+	return receipt, linkError(v, oldName, newName, err)
+}
+
+func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) {
+	if err := toParents(from, to); err != nil {
+		return receipt, err
+	}
+	sys := from.r.sys
+	source, err := from.openLeaf(pathOnly)
+	if err != nil {
+		return receipt, err
+	}
+	defer sys.close(source)
+	st, err := sys.stat(source, "", false)
+	if err == nil {
+		err = from.admitMove(&st, o, source, to.shape.MustDir)
+	}
+	if err != nil {
+		return receipt, err
+	}
+	t := telling{op: "move", object: source, asked: from.durability(o.Durability)}
+	if t.published, err = rename(from, to, &st, o); err != nil {
+		return receipt, err
+	}
+	// RACE: the name may have been given to another object after it was opened.
+	now, err := sys.stat(to.dir, to.leaf, false)
+	if err != nil || !now.sameNumbers(&st) {
+		return receipt, because(ErrChanged, "the object moved is not the one looked at")
+	}
+	if from.verb == &verbRename {
+		return receipt, nil
+	}
+	if t.achieved, err = syncMove(from, to, &t); err != nil {
+		return receipt, err
+	}
+	return to.tell(&t)
+}
+
+// admitMove decides on the object at the old name.
+func (c *call) admitMove(st *status, o *MoveOptions, source handle, toDir bool) error {
+	switch {
+	case c.shape.MustDir && st.isLink():
+		return ErrSymlink
+	case (c.shape.MustDir || toDir) && !st.isDir():
+		return errNotDir
+	case st.isRegular() && st.nlink > 1 && c.r.policy.Hardlinks == HardlinksRefuse:
+		return ErrHardlink
+	case o.IfMatch != nil:
+		return c.expect(o.IfMatch, source)
+	}
+	return nil
+}
+
+// rename moves the leaf and tells how the new name was come by.
+func rename(from, to *call, st *status, o *MoveOptions) (identity.Publication, error) {
+	sys := from.r.sys
+	old, err := sys.stat(to.dir, to.leaf, false)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+		if o.Replace && from.r.policy.Rights&Replace != 0 {
+			return identity.Created, sys.rename(from.dir, from.leaf, to.dir, to.leaf, replacing)
+		}
+		return identity.Created, moveNew(sys, from.dir, from.leaf, to.dir, to.leaf)
+	}
+	if old.sameNumbers(st) {
+		return oneObject(from, to, st)
+	}
+	switch {
+	case !o.Replace || old.isDir():
+		return 0, syscall.EEXIST
+	case from.r.policy.Rights&Replace == 0:
+		return 0, because(ErrPolicy, "name exists, needs Replace")
+	case old.isSpecial() && from.r.policy.Special == SpecialRefuse:
+		return 0, ErrSpecial
+	}
+	return identity.Renamed, sys.rename(from.dir, from.leaf, to.dir, to.leaf, replacing)
+}
+
+// oneObject moves between two names of one object. The kernel's rename does
+// nothing for two hard links and reports success (rename(2)); one entry that
+// folds to both names changes its spelling.
+func oneObject(from, to *call, st *status) (identity.Publication, error) {
+	sys := from.r.sys
+	if st.isDir() || st.nlink < 2 {
+		return identity.Renamed, sys.rename(from.dir, from.leaf, to.dir, to.leaf, replacing)
+	}
+	a, err := sys.stat(from.dir, "", false)
+	b, berr := sys.stat(to.dir, "", false)
+	if err := errors.Join(err, berr); err != nil {
+		return 0, err
+	}
+	if a.sameNumbers(&b) && from.leaf == to.leaf {
+		return identity.Renamed, nil
+	}
+	return identity.Renamed, sys.remove(from.dir, from.leaf, false)
+}
+
+func syncMove(from, to *call, t *telling) (Durability, error) {
+	achieved, err := to.syncDir(to.dir, t.asked, &t.lost)
+	if err != nil {
+		return achieved, err
+	}
+	return from.syncDir(from.dir, achieved, &t.lost)
+}

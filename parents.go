@@ -1,0 +1,34 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/caproot/caproot/pathsafe"
+)
+
+// toPlace finds the target's place, and makes missing parents when asked.
+func (p *publication) toPlace() error {
+	c := p.c
+	err := c.toTarget()
+	if err == nil || !p.o.Parents || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if first, _ := pathsafe.Next(c.shape.Parent, c.r.policy.Names); first == "" {
+		return err
+	}
+	mode := p.o.ParentMode
+	if mode == 0 {
+		mode = 0o700
+	}
+	if mode, err = c.exactMode(mode); err != nil {
+		return err
+	}
+	if c.r.policy.Rights&Mkdir == 0 {
+		return because(ErrPolicy, "missing parents need Mkdir")
+	}
+	w := c.walker()
+	w.making, w.makeDir, w.exact, w.durable = true, mode, true, p.o.Durability == DurabilityDir
+	c.leaf = c.shape.Leaf
+	return c.walkTo(&w, c.shape.Parent)
+}

@@ -1,0 +1,3 @@
+package pathsafe
+
+const hostProfile = Darwin

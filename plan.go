@@ -1,0 +1,353 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/caproot/caproot/pathsafe"
+)
+
+// verb is what the plan must know of a public method.
+type verb struct {
+	name    string
+	needs   Rights
+	changes bool // links by MutationLinks, not Links
+	traced  bool // wants the canonical path: a receipt will tell it
+}
+
+// call is one public method at work: its checks, its place, its errors. It
+// lives on the stack of that method:
+//
+//	var c call
+//	if err := c.begin(r, &verbMkdir, name); err != nil { return err }
+//	defer c.end()
+type call struct {
+	r     *Root
+	verb  *verb
+	name  string
+	shape pathsafe.Shape
+	place
+}
+
+// place is a directory held open and a component in it.
+type place struct {
+	dir         handle
+	owned       bool // dir is closed with the call
+	leaf        string
+	parent      string // canonical path of dir, when the verb is traced
+	containment Containment
+}
+
+func (p *place) canonical() string { return joinCanonical(p.parent, p.leaf) }
+
+// begin takes the call in: root open, verb allowed, spelling acceptable.
+func (c *call) begin(r *Root, v *verb, name string) error {
+	c.r, c.verb, c.name = r, v, name
+	if err := r.life.enter(); err != nil {
+		return c.fail(err)
+	}
+	if err := c.admit(); err != nil {
+		r.life.leave()
+		return c.fail(err)
+	}
+	return nil
+}
+
+func (c *call) admit() error {
+	p := &c.r.policy
+	if p.Rights&c.verb.needs != c.verb.needs {
+		return because(ErrPolicy, c.verb.name+" needs a right the root does not have")
+	}
+	if p.Bind == BindPath {
+		if err := c.r.bound.check(c.r.sys); err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.shape, err = pathsafe.Parse(c.name, p.Names); err != nil {
+		return nameError(err)
+	}
+	return nil
+}
+
+// nameError gives a refused spelling its cause: leaving the root by an
+// absolute form is an escape, everything else a bad name.
+func nameError(err error) error {
+	var e *pathsafe.Error
+	if errors.As(err, &e) {
+		switch e.Rule {
+		case pathsafe.Absolute, pathsafe.UNC, pathsafe.DevicePath, pathsafe.Drive:
+			return &detail{ErrEscape, e.Error(), err}
+		}
+	}
+	return &detail{ErrName, err.Error(), err}
+}
+
+// end lets go of the place and of the root.
+func (c *call) end() {
+	c.leavePlace()
+	c.r.life.leave()
+}
+
+func (c *call) leavePlace() {
+	if c.owned {
+		c.r.sys.close(c.dir)
+		c.owned = false
+	}
+}
+
+// fail wraps an error once, with the caller's own spelling.
+func (c *call) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: c.verb.name, Path: c.name, Err: err}
+}
+
+func (c *call) links() LinkRule {
+	if c.verb.changes {
+		return c.r.policy.MutationLinks
+	}
+	return c.r.policy.Links
+}
+
+func (c *call) walker() walker {
+	p := &c.r.policy
+	return walker{
+		sys: c.r.sys, root: c.r.dir, stay: p.Mounts == MountsStay, mount: c.r.mount,
+		profile: p.Names, links: c.links(),
+	}
+}
+
+func (c *call) beneathRule() (rule beneathRule) {
+	switch c.links() {
+	case LinksRefuse:
+		rule = noSymlinks
+	case LinksResolveInRoot:
+		rule = clampToRoot
+	}
+	if c.r.policy.Mounts == MountsStay {
+		rule |= noMounts
+	}
+	return rule
+}
+
+// toParent finds the directory of the last component, for a verb that acts on
+// that name. A spelling without a last component of its own is ErrName.
+func (c *call) toParent() error {
+	switch c.shape.Leaf {
+	case "":
+		return because(ErrName, "names the root itself")
+	case "..":
+		return because(ErrName, `ends in ".."`)
+	}
+	c.leaf = c.shape.Leaf
+	if first, _ := pathsafe.Next(c.shape.Parent, c.r.policy.Names); first == "" {
+		c.dir = c.r.dir
+		return nil
+	}
+	if c.r.beneath != nil && !(c.verb.traced && c.shape.DotDot) {
+		rule := c.beneathRule()
+		if c.verb.traced {
+			rule |= noSymlinks
+		}
+		dir, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Parent, pathOnly|directoryOnly|followLeaf, 0, rule)
+		if err == nil {
+			c.dir, c.owned, c.containment = dir, true, KernelAtomic
+			if c.verb.traced {
+				c.parent = pathsafe.Canonical(c.shape.Parent)
+			}
+			return nil
+		}
+		if !undecided(err) {
+			return err
+		}
+	}
+	w := c.walker()
+	return c.walkTo(&w, c.shape.Parent)
+}
+
+// undecided is true for an answer of the kernel's resolver that has several
+// causes. The walker finds out which.
+func undecided(err error) bool {
+	return err == syscall.EXDEV || err == syscall.ENAMETOOLONG || maybeLink(err)
+}
+
+// walkTo enters every component of path and makes the last one the place.
+func (c *call) walkTo(w *walker, path string) error {
+	defer w.close()
+	w.rest = path
+	for {
+		leaf, err := w.toLeaf()
+		if err != nil {
+			return err
+		}
+		if leaf == "" {
+			return c.settle(w)
+		}
+		if err := w.enter(leaf); err != nil {
+			return err
+		}
+	}
+}
+
+// settle takes over the directory a walk ended in.
+func (c *call) settle(w *walker) error {
+	c.dir, c.owned, c.containment, c.parent = c.r.dir, false, Walked, w.canonical()
+	if len(w.stack) > 0 {
+		c.dir, c.owned = w.release(), true
+	}
+	if c.r.policy.Containment == Walked || !c.owned {
+		return nil
+	}
+	return c.confirm()
+}
+
+// confirm has the kernel resolve the canonical path that a walk found, and
+// accepts it if it is the same directory.
+func (c *call) confirm() error {
+	dir, err := c.r.beneath.openBeneath(c.r.dir, c.parent, pathOnly|directoryOnly|followLeaf, 0, c.beneathRule()|noSymlinks)
+	if err != nil {
+		if undecided(err) {
+			return ErrUnstable
+		}
+		return err
+	}
+	walked, werr := c.r.sys.stat(c.dir, "", false)
+	atomic, aerr := c.r.sys.stat(dir, "", false)
+	c.r.sys.close(c.dir)
+	c.dir, c.containment = dir, KernelAtomic
+	if err := errors.Join(werr, aerr); err != nil {
+		return err
+	}
+	if !walked.sameNumbers(&atomic) {
+		return ErrUnstable
+	}
+	return nil
+}
+
+// open opens the object that the whole name leads to. A last component that
+// is a link is followed only if the rule of the verb is LinksFollow or more.
+func (c *call) open(how openHow, perm fs.FileMode) (handle, error) {
+	if c.links() >= LinksFollow {
+		how |= followLeaf
+	}
+	if c.shape.MustDir {
+		how |= directoryOnly
+	}
+	if c.r.beneath != nil {
+		h, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Path, how, perm, c.beneathRule())
+		if err == nil || !undecided(err) {
+			return h, err
+		}
+		return c.openAgain(how, perm)
+	}
+	return c.walkOpen(how, perm)
+}
+
+// openAgain asks the walker about an undecided answer. If the walk succeeds
+// after all, something changed meanwhile; where the policy wants the kernel's
+// word, the kernel is asked again.
+func (c *call) openAgain(how openHow, perm fs.FileMode) (handle, error) {
+	if c.r.policy.Containment == Walked {
+		return c.walkOpen(how, perm)
+	}
+	for range maxRaces {
+		h, err := c.walkOpen(pathOnly|how&(followLeaf|directoryOnly), 0)
+		if err != nil {
+			return noHandle, err
+		}
+		c.r.sys.close(h)
+		h, err = c.r.beneath.openBeneath(c.r.dir, c.shape.Path, how, perm, c.beneathRule())
+		if err == nil || !undecided(err) {
+			return h, err
+		}
+	}
+	return noHandle, ErrUnstable
+}
+
+func (c *call) walkOpen(how openHow, perm fs.FileMode) (handle, error) {
+	w := c.walker()
+	defer w.close()
+	w.rest = c.shape.Path
+	c.containment = Walked
+	for range maxRaces {
+		leaf, err := w.toLeaf()
+		if err != nil {
+			return noHandle, err
+		}
+		if leaf == "" {
+			leaf = "."
+		}
+		h, err := w.openLeaf(leaf, how, perm)
+		if err != errFollowed {
+			return h, err
+		}
+	}
+	return noHandle, ErrUnstable
+}
+
+// errFollowed is openLeaf's answer when there is more to walk.
+var errFollowed = errors.New("link followed")
+
+// openLeaf opens the last component, or splices it in when it is a link that
+// the call follows.
+func (w *walker) openLeaf(leaf string, how openHow, perm fs.FileMode) (handle, error) {
+	if w.mustDir {
+		how |= directoryOnly
+	}
+	h, err := w.sys.open(w.here(), leaf, how&^followLeaf, perm)
+	switch {
+	case err == nil && how&pathOnly != 0 && how&followLeaf != 0:
+		st, serr := w.sys.stat(h, "", false)
+		if serr == nil && !st.isLink() {
+			break
+		}
+		w.sys.close(h)
+		if serr != nil {
+			return noHandle, serr
+		}
+		return noHandle, w.followLeaf(leaf, how, syscall.ELOOP)
+	case err != nil && maybeLink(err):
+		return noHandle, w.followLeaf(leaf, how, err)
+	case err != nil:
+		return noHandle, err
+	}
+	if w.stay {
+		if err := w.checkMount(h); err != nil {
+			w.sys.close(h)
+			return noHandle, err
+		}
+	}
+	return h, nil
+}
+
+func (w *walker) followLeaf(leaf string, how openHow, cause error) error {
+	rule := w.links
+	if how&followLeaf == 0 {
+		w.links = LinksRefuse
+	}
+	err := w.follow(leaf)
+	w.links = rule
+	switch {
+	case err == nil:
+		return errFollowed
+	case err != errNotLink:
+		return err
+	case cause == syscall.ELOOP:
+		// It was a link a moment ago.
+		w.rest = leaf
+		return errFollowed
+	}
+	return cause
+}
+
+// linkError is fail for verbs with two names.
+func linkError(v *verb, from, to string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.LinkError{Op: v.name, Old: from, New: to, Err: err}
+}

@@ -1,0 +1,308 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/caproot/caproot/pathsafe"
+)
+
+// Budgets of one resolution.
+const (
+	maxLinks   = 40      // MAXSYMLINKS of Linux (include/linux/namei.h)
+	maxSteps   = 1 << 16 // components, those of link targets included
+	maxPending = 1 << 18 // bytes of path still to walk after a link was spliced in
+	maxHeld    = 48      // ancestors held open; an older one is found again by name
+	maxRaces   = 256     // retries when the file system changes under a resolution
+)
+
+// step is a directory that a walk has entered.
+type step struct {
+	dir  handle // noHandle when it was let go to bound the handles of a deep walk
+	name string
+}
+
+// walker resolves a path one component at a time. It holds the directories it
+// came through, so ".." is the real parent, whatever is renamed meanwhile, and
+// link targets are walked as text of the same kind.
+//
+// It is a value on the stack of the verb that uses it; close it after use.
+type walker struct {
+	sys     system
+	root    handle
+	stay    bool   // do not leave the mount
+	mount   uint64 // of the root
+	profile pathsafe.Profile
+	links   LinkRule
+	making  bool        // missing directories are made
+	makeDir fs.FileMode // with this mode,
+	exact   bool        // whatever the umask,
+	durable bool        // and flushed, with the directory they are in
+
+	rest    string // still to walk
+	mustDir bool   // the target of the last link ended in a separator
+	stack   []step
+	first   [8]step // storage of a shallow stack
+	nlink   int
+	steps   int
+	made    []step // directories made, as (parent duplicate, name)
+}
+
+// here is the directory the walk stands in.
+func (w *walker) here() handle {
+	if n := len(w.stack); n > 0 {
+		return w.stack[n-1].dir
+	}
+	return w.root
+}
+
+// toLeaf walks until one component is left and returns it unresolved, or ""
+// when the path ended in a directory, which is here().
+func (w *walker) toLeaf() (leaf string, err error) {
+	for {
+		name, rest := pathsafe.Next(w.rest, w.profile)
+		w.rest = rest
+		if name == "" {
+			return "", nil
+		}
+		if w.steps++; w.steps > maxSteps {
+			return "", because(ErrTooLarge, "path has too many components")
+		}
+		if name == ".." {
+			if err := w.up(); err != nil {
+				return "", err
+			}
+			continue
+		}
+		if next, _ := pathsafe.Next(rest, w.profile); next == "" {
+			return name, nil
+		}
+		if err := w.enter(name); err != nil {
+			return "", err
+		}
+	}
+}
+
+// enter opens the directory name in here(), following links as the rule says.
+func (w *walker) enter(name string) error {
+	for range maxRaces {
+		dir, err := w.sys.openDir(w.here(), name)
+		switch {
+		case err == nil:
+			return w.push(dir, name)
+		case maybeLink(err):
+			if err = w.follow(name); err != errNotLink {
+				return err
+			}
+			// Not a link now. If it is not a directory either, that is the answer.
+			st, serr := w.sys.stat(w.here(), name, false)
+			if serr == nil && !st.isDir() && !st.isLink() {
+				return syscall.ENOTDIR
+			}
+			if serr != nil && !errors.Is(serr, fs.ErrNotExist) {
+				return serr
+			}
+		case w.making && errors.Is(err, fs.ErrNotExist):
+			if err = w.make(name); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+	return ErrUnstable
+}
+
+// push makes dir, just opened as name, the directory the walk stands in.
+func (w *walker) push(dir handle, name string) error {
+	if w.stay {
+		if err := w.checkMount(dir); err != nil {
+			w.sys.close(dir)
+			return err
+		}
+	}
+	if w.stack == nil {
+		w.stack = w.first[:0]
+	}
+	if n := len(w.stack); n >= maxHeld {
+		if old := &w.stack[n-maxHeld]; old.dir != noHandle {
+			w.sys.close(old.dir)
+			old.dir = noHandle
+		}
+	}
+	w.stack = append(w.stack, step{dir, name})
+	return nil
+}
+
+// up goes to the parent the walk came through.
+func (w *walker) up() error {
+	n := len(w.stack)
+	if n == 0 {
+		if w.links == LinksResolveInRoot {
+			return nil
+		}
+		return ErrEscape
+	}
+	w.sys.close(w.stack[n-1].dir)
+	w.stack = w.stack[:n-1]
+	if n > 1 && w.stack[n-2].dir == noHandle {
+		return w.regain()
+	}
+	return nil
+}
+
+// regain opens the directories of the stack again from the root, by the names
+// they had. None of them is a link; should one be by now, that is an error, so
+// the result is inside whatever happened.
+func (w *walker) regain() error {
+	names := make([]string, len(w.stack))
+	for i, s := range w.stack {
+		names[i] = s.name
+	}
+	w.unwind()
+	for _, name := range names {
+		dir, err := w.sys.openDir(w.here(), name)
+		if err != nil {
+			return because(ErrChanged, "a directory of the path was replaced")
+		}
+		if err := w.push(dir, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) unwind() {
+	for _, s := range w.stack {
+		if s.dir != noHandle {
+			w.sys.close(s.dir)
+		}
+	}
+	w.stack = w.stack[:0]
+}
+
+func (w *walker) close() { w.unwind() }
+
+// release takes here() out of the walker, for the caller to close.
+func (w *walker) release() handle {
+	n := len(w.stack)
+	dir := w.stack[n-1].dir
+	w.stack[n-1].dir = noHandle
+	return dir
+}
+
+// errNotLink is follow's answer when the name is no link.
+var errNotLink = errors.New("not a symbolic link")
+
+// follow puts the target of the link name in front of what is left to walk.
+func (w *walker) follow(name string) error {
+	target, err := w.sys.readlink(w.here(), name)
+	if err != nil {
+		if notALink(err) || errors.Is(err, fs.ErrNotExist) {
+			return errNotLink
+		}
+		return err
+	}
+	absolute, err := pathsafe.Target(target, w.profile)
+	switch {
+	case err != nil:
+		return nameError(err)
+	case absolute && w.links != LinksResolveInRoot:
+		return because(ErrEscape, "symbolic link has an absolute target")
+	case w.links == LinksRefuse:
+		return ErrSymlink
+	}
+	if w.nlink++; w.nlink > maxLinks {
+		return syscall.ELOOP
+	}
+	if len(target)+1+len(w.rest) > maxPending {
+		return syscall.ENAMETOOLONG
+	}
+	if absolute {
+		w.unwind()
+	}
+	if next, _ := pathsafe.Next(w.rest, w.profile); next == "" {
+		w.mustDir = w.mustDir || saysDirectory(target)
+		w.rest = target
+	} else {
+		w.rest = target + "/" + w.rest
+	}
+	return nil
+}
+
+// saysDirectory is true for a link target that only a directory can meet.
+func saysDirectory(target string) bool {
+	return strings.HasSuffix(target, "/") || strings.HasSuffix(target, "/.")
+}
+
+// make creates a missing directory. Another maker may be first; who enters
+// what it finds decides nothing by who made it.
+func (w *walker) make(name string) error {
+	if err := pathsafe.Component(name, w.profile); err != nil {
+		return nameError(err)
+	}
+	err := w.sys.mkdir(w.here(), name, w.makeDir)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil && w.exact {
+		err = w.setDirMode(name)
+	}
+	if err == nil && w.durable {
+		if err = w.sys.sync(w.here()); noDirSync(err) {
+			err = nil
+		}
+	}
+	return err
+}
+
+// setDirMode gives a directory just made the mode that the umask cut.
+func (w *walker) setDirMode(name string) error {
+	dir, err := w.sys.openDir(w.here(), name)
+	if err != nil {
+		return err
+	}
+	defer w.sys.close(dir)
+	st, err := w.sys.stat(dir, "", false)
+	if err != nil {
+		return err
+	}
+	return setMode(w.sys, dir, st.mode&allModes, w.makeDir)
+}
+
+// checkMount compares the mount of an object just opened with the root's. An
+// unknown mount is not permission.
+func (w *walker) checkMount(object handle) error {
+	st, err := w.sys.stat(object, "", true)
+	if err != nil {
+		return err
+	}
+	if st.mount == 0 || st.mount != w.mount {
+		return ErrMount
+	}
+	return nil
+}
+
+// canonical is the path of here() below the root; "" is the root.
+func (w *walker) canonical() string {
+	if len(w.stack) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, s := range w.stack {
+		if i > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(s.name)
+	}
+	return b.String()
+}
+
+func joinCanonical(parent, leaf string) string {
+	if parent == "" {
+		return leaf
+	}
+	return parent + "/" + leaf
+}

@@ -1,0 +1,196 @@
+package caproot
+
+import (
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/caproot/caproot/identity"
+	"github.com/caproot/caproot/pathsafe"
+)
+
+// Root is an open directory with rights. No method reads, changes or reveals
+// anything outside of it, whatever the spelling of a name and whatever another
+// process renames meanwhile. All methods are safe for concurrent use.
+//
+// A Root is bound to the directory it opened, not to its path, unless its
+// policy says BindPath. It holds one descriptor.
+//
+// Not promised: a directory that someone with rights there moves out of the
+// root stays reachable through handles opened before.
+type Root struct {
+	sys     system
+	beneath beneathOpener // nil: resolve by walking
+	dir     handle
+	name    string
+	policy  Policy
+	bound   *binding // nil when not opened by a path
+	dev     uint64
+	ino     uint64
+	mount   uint64
+	life    lifetime
+	cleanup runtime.Cleanup
+	self    func() (identity.ID, error)
+}
+
+// Open opens the directory dir as a Root with the rights of p. The path dir is
+// the caller's own: links in it are followed, and it may be absolute.
+//
+// It returns ErrUnsupported when p.Containment is KernelAtomic and the system
+// has no call that resolves a whole path inside a directory.
+func Open(dir string, p Policy) (*Root, error) {
+	sys := hostSystem()
+	h, err := openPath(dir)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	r, err := newRoot(sys, h, dir, p)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	if p.Bind == BindPath {
+		r.bound = &binding{path: dir, dev: r.dev, ino: r.ino}
+	}
+	return r, nil
+}
+
+// FromFile makes a Root of a directory that is already open, for instance one
+// that a parent process passed on. The file is duplicated and stays the
+// caller's. It returns ErrUnsupported for a policy with BindPath: a descriptor
+// has no path.
+func FromFile(dir *os.File, p Policy) (*Root, error) {
+	if p.Bind == BindPath {
+		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: because(ErrUnsupported, "a descriptor has no path to bind to")}
+	}
+	sys := hostSystem()
+	h, err := dupFile(dir)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: err}
+	}
+	r, err := newRoot(sys, h, dir.Name(), p)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: err}
+	}
+	return r, nil
+}
+
+// FromOSRoot makes a Root of the directory of r, which stays the caller's. It
+// needs the right to list that directory.
+func FromOSRoot(r *os.Root, p Policy) (*Root, error) {
+	dir, err := r.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return FromFile(dir, p)
+}
+
+// newRoot takes h over, also when it fails.
+func newRoot(sys system, h handle, name string, p Policy) (*Root, error) {
+	st, err := sys.stat(h, "", true)
+	if err == nil && !st.isDir() {
+		err = errNotDir
+	}
+	r := &Root{sys: sys, dir: h, name: name, policy: p, dev: st.dev, ino: st.ino, mount: st.mount}
+	if b, ok := sys.(beneathOpener); ok && kernelResolves() {
+		r.beneath = b
+	}
+	if err == nil && r.beneath == nil && p.Containment == KernelAtomic {
+		err = because(ErrUnsupported, "the kernel cannot resolve whole paths")
+	}
+	if err != nil {
+		sys.close(h)
+		return nil, err
+	}
+	r.self = sync.OnceValues(func() (identity.ID, error) { return sys.identify(h) })
+	r.cleanup = runtime.AddCleanup(r, func(h handle) { sys.close(h) }, h)
+	return r, nil
+}
+
+// Name returns the name the root was opened by, for display.
+func (r *Root) Name() string { return r.name }
+
+// Policy returns the root's policy.
+func (r *Root) Policy() Policy { return r.policy }
+
+// Close gives the directory back. It waits for calls in flight, so it must not
+// be called from a reader or callback that one of them uses. Later calls
+// return fs.ErrClosed. Roots derived from this one stay open.
+func (r *Root) Close() error {
+	if !r.life.close() {
+		return nil
+	}
+	r.cleanup.Stop()
+	return r.sys.close(r.dir)
+}
+
+var (
+	verbFile     = verb{name: "file", needs: Share}
+	verbOpenRoot = verb{name: "openroot"}
+)
+
+// File returns a descriptor of the root's directory: authority for everything
+// in it and above, meant for passing to another process. It needs the right
+// Share.
+func (r *Root) File() (*os.File, error) {
+	var c call
+	if err := c.begin(r, &verbFile, "."); err != nil {
+		return nil, err
+	}
+	defer c.end()
+	h, err := r.sys.dup(r.dir)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	return newFile(h, r.name), nil
+}
+
+// OpenRoot opens a directory inside as a Root of its own with the same policy.
+func (r *Root) OpenRoot(name string) (*Root, error) {
+	var c call
+	if err := c.begin(r, &verbOpenRoot, name); err != nil {
+		return nil, err
+	}
+	defer c.end()
+	h, err := c.open(pathOnly|directoryOnly, 0)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	sub, err := newRoot(r.sys, h, joinDisplay(r.name, name), r.policy)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	if sub.beneath = r.beneath; r.bound != nil {
+		sub.bound = r.bound
+	}
+	return sub, nil
+}
+
+func joinDisplay(dir, name string) string {
+	if dir == "" || name == "" {
+		return dir + name
+	}
+	return dir + "/" + pathsafe.Canonical(name)
+}
+
+// binding remembers the path a root was opened by.
+type binding struct {
+	path     string
+	dev, ino uint64
+}
+
+// check returns ErrChanged unless the path still names the directory. The
+// root's open handle keeps the inode number from being used again.
+func (b *binding) check(sys system) error {
+	h, err := openPath(b.path)
+	if err != nil {
+		return because(ErrChanged, "the root's path does not open")
+	}
+	defer sys.close(h)
+	st, err := sys.stat(h, "", false)
+	if err != nil || st.dev != b.dev || st.ino != b.ino {
+		return because(ErrChanged, "the root's path names another directory")
+	}
+	return nil
+}

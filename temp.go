@@ -1,0 +1,102 @@
+package caproot
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// CreateTemp makes a new file in the directory dir and opens it for reading
+// and writing, mode 0600. The last "*" of pattern, or its end, becomes 26 random
+// characters. The name that comes back is below the root.
+func (r *Root) CreateTemp(dir, pattern string) (f *os.File, name string, err error) {
+	name, err = r.temp("createtemp", dir, pattern, func(name string) (err error) {
+		f, err = r.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		return err
+	})
+	return f, name, err
+}
+
+// MkdirTemp makes a new directory in dir, mode 0700, named as by CreateTemp.
+func (r *Root) MkdirTemp(dir, pattern string) (name string, err error) {
+	return r.temp("mkdirtemp", dir, pattern, func(name string) error { return r.Mkdir(name, 0o700) })
+}
+
+func (r *Root) temp(op, dir, pattern string, make func(string) error) (string, error) {
+	if strings.ContainsAny(pattern, `/\`) {
+		return "", &fs.PathError{Op: op, Path: pattern, Err: because(ErrName, "pattern contains a path separator")}
+	}
+	prefix, suffix := pattern, ""
+	if i := strings.LastIndexByte(pattern, '*'); i >= 0 {
+		prefix, suffix = pattern[:i], pattern[i+1:]
+	}
+	for range maxRaces {
+		name := prefix + rand.Text() + suffix
+		if dir != "" {
+			name = dir + "/" + name
+		}
+		err := make(name)
+		if !errors.Is(err, fs.ErrExist) {
+			return name, err
+		}
+	}
+	return "", &fs.PathError{Op: op, Path: dir, Err: ErrUnstable}
+}
+
+var verbSweep = verb{name: "sweep", needs: List | Remove, changes: true}
+
+// Sweep removes from the directory name the stages of replacements whose
+// process died, and returns how many. A stage is locked for as long as its
+// process lives; one that is locked, or is not a plain file with one name, stays.
+func (r *Root) Sweep(name string) (removed int, err error) {
+	var c call
+	if err := c.begin(r, &verbSweep, name); err != nil {
+		return 0, err
+	}
+	defer c.end()
+	dir, err := c.open(forRead|directoryOnly, 0)
+	if err != nil {
+		return 0, c.fail(err)
+	}
+	defer r.sys.close(dir)
+	var names []string
+	for scratch := make([]byte, listBytes); ; {
+		entries, err := r.sys.list(dir, scratch)
+		if err != nil {
+			return 0, c.fail(err)
+		}
+		if len(entries) == 0 {
+			break
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.name, stagePrefix) {
+				names = append(names, e.name)
+			}
+		}
+	}
+	for _, stage := range names {
+		if r.sweepStage(dir, stage) {
+			removed++
+		}
+	}
+	return removed, nil
+}
+
+func (r *Root) sweepStage(dir handle, name string) bool {
+	h, err := r.sys.open(dir, name, forRead|nonBlocking, 0)
+	if err != nil {
+		return false
+	}
+	defer r.sys.close(h)
+	if r.sys.lock(h) != nil {
+		return false
+	}
+	held, err := r.sys.stat(h, "", false)
+	if err != nil || !held.isRegular() || held.nlink != 1 {
+		return false
+	}
+	named, err := r.sys.stat(dir, name, false)
+	return err == nil && named.sameNumbers(&held) && r.sys.remove(dir, name, false) == nil
+}

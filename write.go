@@ -1,0 +1,344 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/caproot/caproot/identity"
+)
+
+var (
+	verbAppend   = verb{name: "append", changes: true, traced: true}
+	verbTruncate = verb{name: "truncate", needs: Modify, changes: true}
+)
+
+// knownFlags are the flags of OpenFile and OpenView.
+const knownFlags = os.O_RDONLY | os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREATE | os.O_EXCL | os.O_SYNC | os.O_TRUNC
+
+// parseFlags returns an error that matches fs.ErrInvalid for a flag it does
+// not know.
+func parseFlags(flag int) (how openHow, err error) {
+	if flag&^(knownFlags|harmlessFlags) != 0 {
+		return 0, &detail{ErrName, "unknown open flag", fs.ErrInvalid}
+	}
+	switch flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR) {
+	case os.O_RDONLY:
+		how = forRead
+	case os.O_WRONLY:
+		how = forWrite
+	case os.O_RDWR:
+		how = forRead | forWrite
+	default:
+		return 0, &detail{ErrName, "two access modes", fs.ErrInvalid}
+	}
+	for _, f := range []struct {
+		flag int
+		how  openHow
+	}{{os.O_APPEND, appending}, {os.O_CREATE, creating}, {os.O_EXCL, exclusive}, {os.O_SYNC, synced}, {os.O_TRUNC, truncating}} {
+		if flag&f.flag == f.flag {
+			how |= f.how
+		}
+	}
+	return how, nil
+}
+
+// openVerb gives the plan what flags need. Rights that depend on what is found
+// are checked when it is found.
+func openVerb(name string, how openHow) verb {
+	v := verb{name: name, changes: how&(forWrite|creating|truncating) != 0}
+	if v.changes && how&forRead != 0 {
+		v.needs |= Read
+	}
+	return v
+}
+
+// OpenFile opens a file as os.Root.OpenFile does, with the flags O_RDONLY,
+// O_WRONLY, O_RDWR, O_APPEND, O_CREATE, O_EXCL, O_SYNC and O_TRUNC; another
+// flag is refused with an error that matches fs.ErrInvalid. perm is cut by the
+// umask and by Policy.Modes. What Open says of the *os.File holds here too.
+func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	var c call
+	how, err := parseFlags(flag)
+	v := openVerb("open", how)
+	if err != nil {
+		return nil, &fs.PathError{Op: v.name, Path: name, Err: err}
+	}
+	if err := c.begin(r, &v, name); err != nil {
+		return nil, err
+	}
+	defer c.end()
+	h, isDir, err := c.openFile(how, perm)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	f, err := c.export(h, isDir)
+	return f, c.fail(err)
+}
+
+// Create makes or truncates a file, open for reading and writing, as os.Root.Create does.
+func (r *Root) Create(name string) (*os.File, error) {
+	return r.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+}
+
+// WriteFile writes a file in place as os.Root.WriteFile does: a crash or a full
+// disk may leave part of the data. Put is the verb that does not.
+func (r *Root) WriteFile(name string, data []byte, perm fs.FileMode) error {
+	if int64(len(data)) > r.policy.MaxWriteBytes {
+		return &fs.PathError{Op: "write", Path: name, Err: ErrTooLarge}
+	}
+	f, err := r.openView(nil, name, forWrite|creating|truncating, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// openFile opens for reading or in-place writing and checks what it opened.
+func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, err error) {
+	if perm, err = c.creationMode(perm); err != nil {
+		return noHandle, false, err
+	}
+	asked := how
+	if how, err = c.writeRights(how); err != nil {
+		return noHandle, false, err
+	}
+	if how&creating != 0 && c.shape.MustDir {
+		return noHandle, false, syscall.EISDIR
+	}
+	if c.inspects() {
+		how &^= truncating
+	}
+	h, err = c.open(how|c.cautious(), perm)
+	if err != nil {
+		return noHandle, false, c.lacking(asked, how, c.explainOpen(err))
+	}
+	isDir, err = c.admitOpen(h, how)
+	if err == nil && asked&truncating&^how != 0 {
+		err = c.r.sys.truncate(h, 0)
+	}
+	if err != nil {
+		c.r.sys.close(h)
+		return noHandle, false, err
+	}
+	return h, isDir, nil
+}
+
+// inspects tells whether an opened object must be looked at before it changes.
+func (c *call) inspects() bool {
+	p := &c.r.policy
+	return p.Special == SpecialRefuse || p.Hardlinks != HardlinksAllow
+}
+
+// writeRights narrows an open to what the rights allow: without Modify only a
+// new file can be opened for writing, without Create only an existing one.
+func (c *call) writeRights(how openHow) (openHow, error) {
+	if !c.verb.changes {
+		if c.r.policy.Rights&(Read|List) == 0 {
+			return 0, because(ErrPolicy, "needs Read or List")
+		}
+		return how, nil
+	}
+	create, modify := c.r.policy.Rights&Create != 0, c.r.policy.Rights&Modify != 0
+	switch {
+	case how&creating == 0 && !modify, !create && !modify, how&creating != 0 && how&exclusive != 0 && !create:
+		return 0, because(ErrPolicy, "needs Create or Modify")
+	case !modify:
+		how |= exclusive
+	case !create:
+		how &^= creating
+	}
+	return how, nil
+}
+
+// lacking gives an open that was narrowed its true cause.
+func (c *call) lacking(asked, how openHow, err error) error {
+	switch {
+	case how&^asked&exclusive != 0 && errors.Is(err, fs.ErrExist):
+		return because(ErrPolicy, "file exists, needs Modify")
+	case asked&^how&creating != 0 && errors.Is(err, fs.ErrNotExist):
+		return because(ErrPolicy, "file does not exist, needs Create")
+	}
+	return err
+}
+
+// admitOpen decides on an object that was opened.
+func (c *call) admitOpen(h handle, how openHow) (isDir bool, err error) {
+	st, err := c.r.sys.stat(h, "", false)
+	if err != nil {
+		return false, err
+	}
+	if !c.verb.changes {
+		want := Read
+		if st.isDir() {
+			want = List
+		}
+		if c.r.policy.Rights&want == 0 {
+			return false, because(ErrPolicy, "needs Read for a file, List for a directory")
+		}
+		return st.isDir(), c.admitRead(&st)
+	}
+	return st.isDir(), c.admitChange(&st)
+}
+
+// admitChange decides on an object that is about to be changed in place.
+func (c *call) admitChange(st *status) error {
+	p := &c.r.policy
+	switch {
+	case st.isLink():
+		return ErrSymlink
+	case st.isSpecial() && p.Special == SpecialRefuse:
+		return ErrSpecial
+	case st.isRegular() && st.nlink > 1 && p.Hardlinks != HardlinksAllow:
+		return ErrHardlink
+	}
+	return nil
+}
+
+// creationMode is a mode for a new object: type bits of a mode that came from
+// a Stat are dropped, the policy's mask works as a umask.
+func (c *call) creationMode(perm fs.FileMode) (fs.FileMode, error) {
+	if perm&specialModes != 0 {
+		return 0, because(ErrPolicy, "setuid, setgid and sticky are set by Chmod only")
+	}
+	return perm & fs.ModePerm & c.r.policy.Modes, nil
+}
+
+// AppendOptions are the options of Append.
+type AppendOptions struct {
+	// Mode is the exact mode of a file that Append makes, 0600 if zero.
+	Mode fs.FileMode
+	// Existing refuses to make a file.
+	Existing   bool
+	Durability Durability
+}
+
+// Append writes data at the end of a file in one write of the system, and
+// makes the file if it is missing. A crash or a full disk may leave a part of
+// the data at the end; the error then tells how much.
+func (r *Root) Append(name string, data []byte, o AppendOptions) (identity.Receipt, error) {
+	var c call
+	if err := c.begin(r, &verbAppend, name); err != nil {
+		return identity.Receipt{}, err
+	}
+	defer c.end()
+	receipt, err := c.append(data, o)
+	return receipt, c.fail(err)
+}
+
+func (c *call) append(data []byte, o AppendOptions) (receipt identity.Receipt, err error) {
+	how, mode := forWrite|appending|creating, o.Mode
+	if o.Existing {
+		how &^= creating
+	}
+	if mode == 0 {
+		mode = 0o600
+	}
+	if mode, err = c.exactMode(mode); err != nil {
+		return receipt, err
+	}
+	h, err := c.openTraced(how, mode)
+	if err != nil {
+		return receipt, err
+	}
+	defer c.r.sys.close(h)
+	st, err := c.r.sys.stat(h, "", false)
+	if err != nil {
+		return receipt, err
+	}
+	if st.size+int64(len(data)) > c.r.policy.MaxWriteBytes {
+		return receipt, ErrTooLarge
+	}
+	if err := writeAll(c.r.sys, h, data); err != nil {
+		return receipt, err
+	}
+	t := telling{op: "append", object: h, published: identity.InPlace, asked: c.durability(o.Durability)}
+	if err := c.syncFile(h, t.asked); err != nil {
+		return receipt, err
+	}
+	if t.achieved, err = c.syncDir(c.dir, t.asked, &t.lost); err != nil {
+		return receipt, err
+	}
+	return c.tell(&t)
+}
+
+// openTraced opens for writing at a place, for verbs that give a receipt.
+func (c *call) openTraced(how openHow, perm fs.FileMode) (handle, error) {
+	asked := how
+	how, err := c.writeRights(how)
+	if err != nil {
+		return noHandle, err
+	}
+	if c.shape.MustDir {
+		return noHandle, syscall.EISDIR
+	}
+	if err := c.toTarget(); err != nil {
+		return noHandle, err
+	}
+	h, err := c.r.sys.open(c.dir, c.leaf, how|c.cautious(), perm)
+	if err != nil {
+		if maybeLink(err) {
+			err = ErrSymlink
+		}
+		return noHandle, c.lacking(asked, how, c.explainLeaf(err))
+	}
+	if _, err := c.admitOpen(h, how); err != nil {
+		c.r.sys.close(h)
+		return noHandle, err
+	}
+	if c.r.policy.Mounts == MountsStay {
+		w := c.walker()
+		if err := w.checkMount(h); err != nil {
+			c.r.sys.close(h)
+			return noHandle, err
+		}
+	}
+	return h, nil
+}
+
+// explainLeaf is explainOpen for the leaf of a place.
+func (c *call) explainLeaf(err error) error {
+	if !maybeSpecial(err) {
+		return err
+	}
+	if st, serr := c.r.sys.stat(c.dir, c.leaf, false); serr == nil && st.isSpecial() {
+		return &detail{ErrSpecial, err.Error(), err}
+	}
+	return err
+}
+
+// Truncate changes the size of a file.
+func (r *Root) Truncate(name string, size int64) error {
+	var c call
+	if err := c.begin(r, &verbTruncate, name); err != nil {
+		return err
+	}
+	defer c.end()
+	if size > r.policy.MaxWriteBytes {
+		return c.fail(ErrTooLarge)
+	}
+	h, _, err := c.openFile(forWrite, 0)
+	if err != nil {
+		return c.fail(err)
+	}
+	defer r.sys.close(h)
+	return c.fail(r.sys.truncate(h, size))
+}
+
+// writeAll writes all of p. A write that takes nothing and reports nothing is
+// an error, or a broken file system would keep the loop for ever.
+func writeAll(sys system, h handle, p []byte) error {
+	for len(p) > 0 {
+		n, err := sys.write(h, p)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return because(syscall.EIO, "write made no progress")
+		}
+		p = p[n:]
+	}
+	return nil
+}
