@@ -40,16 +40,8 @@ func (r *Root) OpenView(name string, flag int, perm fs.FileMode) (*File, error) 
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	return r.openView(nil, name, how, perm)
-}
-
-// openView opens for the verb v, or for what how says if v is nil.
-func (r *Root) openView(v *verb, name string, how openHow, perm fs.FileMode) (*File, error) {
 	var c call
-	if v == nil {
-		v = viewVerb(how)
-	}
-	if err := c.begin(r, v, name); err != nil {
+	if err := c.begin(r, viewVerb(how), name); err != nil {
 		return nil, err
 	}
 	defer c.end()
@@ -57,7 +49,12 @@ func (r *Root) openView(v *verb, name string, how openHow, perm fs.FileMode) (*F
 	if err != nil {
 		return nil, c.fail(err)
 	}
-	return &File{r: r, h: h, name: name, how: how}, nil
+	return c.view(h, how), nil
+}
+
+// view puts an open object under the root's rules.
+func (c *call) view(h handle, how openHow) *File {
+	return &File{r: c.r, h: h, name: c.name, how: how}
 }
 
 // The verbs of an open, so that the hot path makes none.

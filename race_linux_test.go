@@ -99,14 +99,6 @@ func TestExchangeRace(t *testing.T) {
 	}
 }
 
-// TestMain lets the test binary be the process that gets killed.
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("CAPROOT_PUT_LOOP"); dir != "" {
-		putLoop(dir)
-	}
-	os.Exit(m.Run())
-}
-
 func putLoop(dir string) {
 	r, err := Open(dir, Workspace())
 	if err != nil {

@@ -260,10 +260,16 @@ func (r *Root) Readlink(name string) (string, error) {
 
 // ReadDir lists a directory, sorted by name.
 func (r *Root) ReadDir(name string) ([]fs.DirEntry, error) {
-	f, err := r.openView(&verbReadDir, name, forRead|directoryOnly, 0)
-	if err != nil {
+	var c call
+	if err := c.begin(r, &verbReadDir, name); err != nil {
 		return nil, err
 	}
+	defer c.end()
+	h, _, err := c.openFile(forRead|directoryOnly, 0)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	f := c.view(h, forRead)
 	defer f.Close()
 	entries, err := f.ReadDir(-1)
 	sortEntries(entries)

@@ -47,7 +47,6 @@ type walker struct {
 	first   [8]step // storage of a shallow stack
 	nlink   int
 	steps   int
-	made    []step // directories made, as (parent duplicate, name)
 }
 
 // here is the directory the walk stands in.

@@ -37,6 +37,7 @@ func eachResolver(t *testing.T, p Policy, test func(t *testing.T, r *Root, base 
 			must(t, os.Symlink("f", base+"/root/lk"))
 			r, err := Open(base+"/root", p)
 			must(t, err)
+			t.Cleanup(func() { r.Close() })
 			if resolver == "walker" {
 				r.beneath, r.sys = nil, walkOnly{r.sys}
 			} else if r.beneath == nil {

@@ -333,7 +333,7 @@ func openThroughRoot(h handle) (*os.File, error) {
 		return nil, err
 	}
 	var mine, got unix.Stat_t
-	if err := unix.Fstat(int(h), &mine); err == nil {
+	if err = unix.Fstat(int(h), &mine); err == nil {
 		err = unix.Fstat(int(f.Fd()), &got)
 	}
 	if err != nil || mine.Dev != got.Dev || mine.Ino != got.Ino {

@@ -85,15 +85,23 @@ func (r *Root) Create(name string) (*os.File, error) {
 // WriteFile writes a file in place as os.Root.WriteFile does: a crash or a full
 // disk may leave part of the data. Put is the verb that does not.
 func (r *Root) WriteFile(name string, data []byte, perm fs.FileMode) error {
-	if int64(len(data)) > r.policy.MaxWriteBytes {
-		return &fs.PathError{Op: "write", Path: name, Err: ErrTooLarge}
-	}
-	f, err := r.openView(nil, name, forWrite|creating|truncating, perm)
-	if err != nil {
+	var c call
+	if err := c.begin(r, &verbViewWrite, name); err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	defer c.end()
+	if int64(len(data)) > r.policy.MaxWriteBytes {
+		return c.fail(ErrTooLarge)
+	}
+	h, _, err := c.openFile(forWrite|creating|truncating, perm)
+	if err != nil {
+		return c.fail(err)
+	}
+	err = writeAll(r.sys, h, data)
+	if cerr := r.sys.close(h); err == nil {
+		err = cerr
+	}
+	return c.fail(err)
 }
 
 // openFile opens for reading or in-place writing and checks what it opened.

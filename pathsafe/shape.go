@@ -5,50 +5,49 @@ import "strings"
 // Shape is what a spelling says before anything is looked up. It holds only
 // substrings of the name.
 type Shape struct {
-	// Parent is the text before the leaf, without trailing separators; "" when
-	// the leaf is directly in the start directory.
+	// Parent is the text up to the end of the component before the leaf; ""
+	// when the leaf is directly in the start directory.
 	Parent string
 	// Path is the text up to the end of the leaf; "." when there is no leaf.
 	Path string
 	// Leaf is the last component: "" when the spelling has only "." components,
 	// ".." when it ends in "..".
 	Leaf string
-	// MustDir is set by a trailing separator, by "/." and by a leaf "..".
+	// MustDir is set by a trailing separator, by "/." and by a leaf "..": only
+	// a directory meets such a spelling.
 	MustDir bool
 	// DotDot tells that some component, the leaf included, is "..".
 	DotDot bool
 	// Clean tells that the spelling is its own canonical form: no empty or "."
-	// component and no trailing separator.
+	// component, no trailing separator, no separator but "/".
 	Clean bool
 }
 
 // Parse takes a spelling apart and checks every component against the
 // profile's table. It does not resolve "..", which only real directories can
-// say. It returns an *Error for a spelling that is empty, absolute, too long,
+// say. It returns an *Error for a spelling that is empty, absolute or too long,
 // or has a component that the table refuses; it allocates only then.
 func Parse(name string, p Profile) (Shape, error) {
 	t := p.table()
-	if err := t.whole(name); err != nil {
-		return Shape{}, err
+	if r := t.whole(name); r != "" {
+		return Shape{}, &Error{Rule: r, Name: name}
 	}
 	s := Shape{Clean: true}
-	start := 0
-	for start <= len(name) {
-		end := start
-		for end < len(name) && !t.separator(name[end]) {
-			end++
-		}
+	for start := 0; start <= len(name); {
+		end := t.endOf(name, start)
 		switch part := name[start:end]; part {
 		case "", ".":
 			s.MustDir, s.Clean = true, false
 		default:
 			if part == ".." {
 				s.DotDot = true
-			} else if err := t.component(name, part); err != nil {
-				return Shape{}, err
+			} else if r := t.component(part); r != "" {
+				return Shape{}, &Error{Rule: r, Name: name, Component: part}
 			}
-			s.Parent, s.Leaf, s.MustDir = trimSeparators(name[:start], t), part, part == ".."
-			s.Path = name[:end]
+			s.Parent, s.Path, s.Leaf, s.MustDir = s.Path, name[:end], part, part == ".."
+		}
+		if end < len(name) && name[end] != '/' {
+			s.Clean = false
 		}
 		start = end + 1
 	}
@@ -58,45 +57,51 @@ func Parse(name string, p Profile) (Shape, error) {
 	return s, nil
 }
 
-// Component checks a single component, as Parse does each of a name's. It
-// returns an *Error for "", ".", ".." and for anything with a separator too.
+// Component checks the name of something new, as Parse checks each component.
+// It returns an *Error for "", ".", ".." and anything with a separator too.
 func Component(name string, p Profile) error {
 	t := p.table()
+	r := t.whole(name)
 	switch {
-	case name == "":
-		return &Error{Rule: Empty, Name: name}
+	case r != "":
 	case name == "." || name == "..":
-		return &Error{Rule: Disguised, Name: name, Component: name}
+		r = Dots
+	case t.endOf(name, 0) < len(name):
+		r = Separator
+	default:
+		r = t.component(name)
 	}
-	for i := range len(name) {
-		if t.separator(name[i]) {
-			return &Error{Rule: Separator, Name: name}
-		}
+	if r != "" {
+		return &Error{Rule: r, Name: name}
 	}
-	return t.component(name, name)
+	return nil
 }
 
 // Target checks the text of a symbolic link and reports whether it is
-// absolute, which on Windows every form with a drive, a server or a device is.
-// It returns an *Error for a text that no link can have.
+// absolute; on Windows every form with a drive, a server or a device is. It
+// returns an *Error for a text that is empty, too long or has a NUL, which no
+// link can have. Its components are checked when they are walked.
+//
+// The text of a link that exists is written in the system's own way: ask with
+// Host. Portable judges the text of a new link: it refuses a backslash and
+// takes what is absolute on Windows for absolute.
 func Target(text string, p Profile) (absolute bool, err error) {
 	t := p.table()
+	var r Rule
 	switch {
 	case text == "":
-		return false, &Error{Rule: Empty, Name: text}
-	case len(text) > t.maxName:
-		return false, &Error{Rule: TooLong, Name: text}
-	case ruleNUL.breaks(text):
-		return false, &Error{Rule: NUL, Name: text}
+		r = Empty
+	case t.length(text, t.maxName) > t.maxName:
+		r = TooLong
+	case hasNUL(text):
+		r = NUL
+	case t.backslash == refused && text[0] != '\\' && hasBackslash(text) && !isDrive(text):
+		r = Separator
 	}
-	return text[0] == '/' || t.backslash && (text[0] == '\\' || isDrive(text)), nil
-}
-
-func trimSeparators(s string, t *table) string {
-	for s != "" && t.separator(s[len(s)-1]) {
-		s = s[:len(s)-1]
+	if r != "" {
+		return false, &Error{Rule: r, Name: text}
 	}
-	return s
+	return text[0] == '/' || t.backslash != ordinary && (text[0] == '\\' || isDrive(text)), nil
 }
 
 // Next returns the first component of a path and what follows it, passing over
@@ -104,10 +109,7 @@ func trimSeparators(s string, t *table) string {
 func Next(path string, p Profile) (component, rest string) {
 	t := p.table()
 	for path != "" {
-		end := 0
-		for end < len(path) && !t.separator(path[end]) {
-			end++
-		}
+		end := t.endOf(path, 0)
 		component, rest = path[:end], path[min(end+1, len(path)):]
 		if component != "" && component != "." {
 			return component, rest
@@ -117,19 +119,25 @@ func Next(path string, p Profile) (component, rest string) {
 	return "", ""
 }
 
-// Canonical joins the components of a slash-separated path by single slashes,
-// without empty and "." ones; ".." is kept. It is "." for the start directory,
-// and name itself, without allocation, when that is already canonical.
+// Canonical joins the components of name by "/", without empty and "." ones;
+// ".." is kept. It splits as Host does. It is "." for the start directory, and
+// name itself, without allocation, when that is already canonical. It checks
+// nothing: a leading separator is dropped like any empty component.
 func Canonical(name string) string {
-	if s, err := Parse(name, POSIX); err == nil && s.Clean {
+	if s, err := Parse(name, Host); err == nil && s.Clean {
 		return name
 	}
+	return join(name, Host, func(c string) string { return c })
+}
+
+// join rebuilds a path from what each does to its components.
+func join(path string, p Profile, each func(string) string) string {
 	var b strings.Builder
-	for c, rest := Next(name, POSIX); c != ""; c, rest = Next(rest, POSIX) {
+	for c, rest := Next(path, p); c != ""; c, rest = Next(rest, p) {
 		if b.Len() > 0 {
 			b.WriteByte('/')
 		}
-		b.WriteString(c)
+		b.WriteString(each(c))
 	}
 	if b.Len() == 0 {
 		return "."

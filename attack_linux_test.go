@@ -1,0 +1,262 @@
+package caproot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// window runs an attack before the n-th call that takes a name.
+type window struct {
+	system
+	kernel beneathOpener
+	left   int
+	attack func()
+	frames int // deepest distance from a public verb
+}
+
+func (w *window) open1() {
+	if w.left--; w.left == 0 && w.attack != nil {
+		w.attack()
+	}
+	if w.attack == nil {
+		w.frames = max(w.frames, framesBelowVerb())
+	}
+}
+
+func (w *window) openBeneath(d handle, p string, how openHow, perm fs.FileMode, rule beneathRule) (handle, error) {
+	w.open1()
+	return w.kernel.openBeneath(d, p, how, perm, rule)
+}
+
+func (w *window) openDir(d handle, n string) (handle, error) {
+	w.open1()
+	return w.system.openDir(d, n)
+}
+
+func (w *window) open(d handle, n string, how openHow, perm fs.FileMode) (handle, error) {
+	w.open1()
+	return w.system.open(d, n, how, perm)
+}
+
+func (w *window) stat(d handle, n string, full bool) (status, error) {
+	w.open1()
+	return w.system.stat(d, n, full)
+}
+
+func (w *window) readlink(d handle, n string) (string, error) {
+	w.open1()
+	return w.system.readlink(d, n)
+}
+
+func (w *window) mkdir(d handle, n string, perm fs.FileMode) error {
+	w.open1()
+	return w.system.mkdir(d, n, perm)
+}
+
+func (w *window) remove(d handle, n string, isDir bool) error {
+	w.open1()
+	return w.system.remove(d, n, isDir)
+}
+
+func (w *window) rename(a handle, n string, b handle, m string, how renameHow) error {
+	w.open1()
+	return w.system.rename(a, n, b, m, how)
+}
+
+func (w *window) link(a handle, n string, b handle, m string) error {
+	w.open1()
+	return w.system.link(a, n, b, m)
+}
+
+func (w *window) symlink(target string, d handle, n string) error {
+	w.open1()
+	return w.system.symlink(target, d, n)
+}
+
+func (w *window) unnamed(d handle, perm fs.FileMode) (handle, error) {
+	w.open1()
+	return w.system.unnamed(d, perm)
+}
+
+func (w *window) publish(f, d handle, n string) error {
+	w.open1()
+	return w.system.publish(f, d, n)
+}
+
+func (w *window) sync(h handle) error {
+	w.open1()
+	return w.system.sync(h)
+}
+
+// framesBelowVerb counts the frames from an exported method of Root or File to
+// the primitive, both included; 0 for the walk that explains a refusal.
+func framesBelowVerb() int {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for n := 1; ; n++ {
+		f, more := frames.Next()
+		name := f.Function[strings.LastIndexByte(f.Function, '.')+1:]
+		if strings.Contains(f.Function, "caproot.(*Root).") && name[0] >= 'A' && name[0] <= 'Z' {
+			return n
+		}
+		if !more || strings.Contains(f.Function, "walker") {
+			return 0
+		}
+	}
+}
+
+// attacks are what a peer with rights in the root can do to the tree of
+// eachResolver while a verb works on "dir/file" or "dir/new".
+func attacks(base string) map[string]func() {
+	root := base + "/root"
+	return map[string]func(){
+		"exchange the parent with a link to outside": func() {
+			unix.Renameat2(unix.AT_FDCWD, root+"/dir", unix.AT_FDCWD, root+"/out", unix.RENAME_EXCHANGE)
+		},
+		"move the parent away and link outside": func() {
+			os.Rename(root+"/dir", root+"/away")
+			os.Symlink(base+"/outside", root+"/dir")
+		},
+		"put a link to outside at the leaf": func() {
+			os.Remove(root + "/dir/file")
+			os.Symlink("../../outside/secret", root+"/dir/file")
+			os.Symlink("../../outside/made", root+"/dir/new")
+		},
+		"put a fifo at the leaf": func() {
+			os.Remove(root + "/dir/file")
+			unix.Mkfifo(root+"/dir/file", 0o644)
+			unix.Mkfifo(root+"/dir/new", 0o644)
+		},
+	}
+}
+
+// Every window: each attack before each call of each verb. The attack's twin is
+// TestExchangeRaceTwin. cases 3, 13, 16, 37, 105.
+func TestEveryWindow(t *testing.T) {
+	for _, p := range []Policy{Workspace(), Compat()} {
+		for attack := range attacks("") {
+			t.Run(fmt.Sprintf("links=%d/%s", p.MutationLinks, attack), func(t *testing.T) {
+				p := p
+				p.Special = SpecialRefuse
+				for verb := range verbs(nil) {
+					for _, name := range []string{"dir/file", "dir/new"} {
+						everyWindow(t, p, attack, verb, name)
+					}
+				}
+			})
+		}
+	}
+}
+
+func everyWindow(t *testing.T, p Policy, attack, verb, name string) {
+	for n := 1; n < 200; n++ {
+		more := false
+		eachResolver(t, p, func(t *testing.T, r *Root, base string) {
+			w := &window{system: r.sys, left: n, attack: attacks(base)[attack]}
+			r.sys = w
+			if r.beneath != nil {
+				w.kernel, r.beneath = r.beneath, w
+			}
+			verbs(r)[verb](name)
+			if data, err := r.ReadFile("dir/file"); err == nil && string(data) == "secret" {
+				t.Errorf("%s(%q), window %d: read outside", verb, name, n)
+			}
+			more = more || w.left <= 0 && n < 40
+			r.sys, r.beneath = w.system, w.kernel
+			if _, err := os.Lstat(base + "/outside/made"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s(%q), window %d: made a file outside", verb, name, n)
+			}
+			noStage(t, base)
+		})
+		if !more {
+			return
+		}
+	}
+}
+
+// noStage finds leftovers of publications anywhere in the tree.
+func noStage(t *testing.T, base string) {
+	for _, dir := range []string{"/root", "/root/dir", "/root/away", "/outside"} {
+		entries, _ := os.ReadDir(base + dir)
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), stagePrefix) {
+				t.Errorf("%s holds %s", dir, e.Name())
+			}
+		}
+	}
+}
+
+// A public verb reaches the kernel in at most four frames where the kernel
+// resolves; a walk has its own loop in between.
+func TestFourFrames(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		if r.beneath == nil {
+			t.Skip("counted for the kernel's resolver")
+		}
+		w := &window{system: r.sys, kernel: r.beneath, left: -1}
+		r.sys, r.beneath = w, w
+		for _, verb := range []string{"Open", "OpenView", "ReadFile", "Stat", "Lstat", "Exists", "Readlink", "OpenRoot", "Mkdir",
+			"MkdirAll", "Chmod", "Chtimes", "Remove", "Symlink", "Create", "Truncate"} {
+			w.frames = 0
+			verbs(r)[verb]("dir/" + strings.ToLower(verb))
+			verbs(r)[verb]("dir/file")
+			if w.frames > 4 {
+				t.Errorf("%s: %d frames", verb, w.frames)
+			}
+		}
+		r.sys, r.beneath = w.system, w.kernel
+	})
+}
+
+// The same calls on os.Root and on a Root under Compat give the same outcome
+// and the same tree; docs/compat.md lists the exceptions.
+func TestDifferential(t *testing.T) {
+	names := []string{"f", "dir", "in", "lk", "out", "abs", "missing", "dir/file", "in/file", "lk/x", "out/secret", "missing/x",
+		"./f", "dir/./file", "dir//file", "in/../f", "dir/../../outside"}
+	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
+		peer := t.TempDir()
+		must(t, os.MkdirAll(peer+"/outside", 0o755))
+		must(t, os.CopyFS(peer+"/root", os.DirFS(base+"/root")))
+		o, err := os.OpenRoot(peer + "/root")
+		must(t, err)
+		defer o.Close()
+		theirs := map[string]func(string) error{
+			"Stat":     func(n string) error { _, err := o.Stat(n); return err },
+			"Lstat":    func(n string) error { _, err := o.Lstat(n); return err },
+			"Readlink": func(n string) error { _, err := o.Readlink(n); return err },
+			"ReadFile": func(n string) error { _, err := o.ReadFile(n); return err },
+			"Chmod":    func(n string) error { return o.Chmod(n, 0o600) },
+			"MkdirAll": func(n string) error { return o.MkdirAll(n, 0o755) },
+			"Mkdir":    func(n string) error { return o.Mkdir(n, 0o755) },
+		}
+		for _, verb := range slices.Sorted(func(yield func(string) bool) {
+			for v := range theirs {
+				if !yield(v) {
+					return
+				}
+			}
+		}) {
+			for _, name := range names {
+				if verb == "Chmod" && (name == "dir" || name == "in") {
+					continue // takes the directories' search bit away
+				}
+				mine, his := verbs(r)[verb](name), theirs[verb](name)
+				if verb == "MkdirAll" && errors.Is(mine, unix.ENOTDIR) && his != nil {
+					continue // docs/compat.md
+				}
+				if (mine == nil) != (his == nil) || errors.Is(mine, fs.ErrNotExist) != errors.Is(his, fs.ErrNotExist) ||
+					errors.Is(mine, fs.ErrExist) != errors.Is(his, fs.ErrExist) {
+					t.Errorf("%s(%q): %v, os.Root: %v", verb, name, mine, his)
+				}
+			}
+		}
+	})
+}

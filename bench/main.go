@@ -1,0 +1,230 @@
+// Command bench prints how caproot compares with its peers: ratios of medians
+// over interleaved rounds on one machine. Times by themselves mean nothing.
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+	"github.com/google/renameio/v2"
+
+	"github.com/caproot/caproot"
+)
+
+// contender is one way to do the work of a row.
+type contender struct {
+	name string
+	run  func() error
+}
+
+// row is one kind of work; the first contender is caproot.
+type row struct {
+	work       string
+	contenders []contender
+}
+
+func main() {
+	dir := flag.String("dir", "", "directory to work in; a new temporary one if empty")
+	rounds := flag.Int("rounds", 15, "interleaved rounds")
+	flag.Parse()
+	if err := run(*dir, *rounds); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir string, rounds int) error {
+	base, err := os.MkdirTemp(dir, "caproot-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(base)
+	rows, err := rows(base)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintln(w, "work\tcaproot\tratio to each peer (below 1: caproot is faster)")
+	for _, r := range rows {
+		medians, err := measure(r.contenders, rounds)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.work, err)
+		}
+		fmt.Fprintf(w, "%s\t%v\t", r.work, medians[0])
+		for i, c := range r.contenders[1:] {
+			fmt.Fprintf(w, "%.2fx %s  ", float64(medians[0])/float64(medians[i+1]), c.name)
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+// measure runs the contenders in turns and returns the median time of one call each.
+func measure(contenders []contender, rounds int) ([]time.Duration, error) {
+	const slice = 4 * time.Millisecond
+	times := make([][]time.Duration, len(contenders))
+	for round := range rounds + 1 {
+		for i, c := range contenders {
+			n, start := 0, time.Now()
+			for time.Since(start) < slice {
+				for range 8 {
+					if err := c.run(); err != nil {
+						return nil, fmt.Errorf("%s: %w", c.name, err)
+					}
+					n++
+				}
+			}
+			if round > 0 { // the first warms the caches
+				times[i] = append(times[i], time.Since(start)/time.Duration(n))
+			}
+		}
+	}
+	medians := make([]time.Duration, len(contenders))
+	for i, t := range times {
+		slices.Sort(t)
+		medians[i] = t[len(t)/2]
+	}
+	return medians, nil
+}
+
+func closed(c io.Closer, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+func rows(base string) ([]row, error) {
+	r, err := caproot.Open(base, caproot.Workspace())
+	if err != nil {
+		return nil, err
+	}
+	compat, err := caproot.Open(base, caproot.Compat())
+	if err != nil {
+		return nil, err
+	}
+	o, err := os.OpenRoot(base)
+	if err != nil {
+		return nil, err
+	}
+	var out []row
+	for _, depth := range []int{1, 4, 8, 16} {
+		name := strings.Repeat("d/", depth-1) + "f"
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(base, name)), 0o755); err != nil {
+			return nil, err
+		}
+		path := filepath.Join(base, name)
+		if err := os.WriteFile(path, make([]byte, 1024), 0o644); err != nil {
+			return nil, err
+		}
+		out = append(out, openRows(depth, name, path, r, compat, o)...)
+	}
+	out = append(out, statRows(base, r, o)...)
+	more, err := readRows(base, r, o)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(out, more...), putRows(base, r)...), nil
+}
+
+func openRows(depth int, name, path string, r, compat *caproot.Root, o *os.Root) []row {
+	byPath := contender{"os", func() error { f, err := os.Open(path); return closed(f, err) }}
+	byRoot := contender{"os.Root", func() error { f, err := o.Open(name); return closed(f, err) }}
+	return []row{
+		{fmt.Sprintf("OpenView, depth %d", depth), []contender{
+			{"caproot", func() error { f, err := r.OpenView(name, os.O_RDONLY, 0); return closed(f, err) }}, byPath, byRoot}},
+		{fmt.Sprintf("Open, depth %d", depth), []contender{
+			{"caproot", func() error { f, err := r.Open(name); return closed(f, err) }}, byPath, byRoot}},
+		{fmt.Sprintf("Open under Compat, depth %d", depth), []contender{
+			{"caproot", func() error { f, err := compat.Open(name); return closed(f, err) }}, byPath, byRoot}},
+	}
+}
+
+func statRows(base string, r *caproot.Root, o *os.Root) []row {
+	name := "d/d/d/f"
+	path := filepath.Join(base, name)
+	join := contender{"securejoin", func() error {
+		p, err := securejoin.SecureJoin(base, name)
+		if err == nil {
+			_, err = os.Lstat(p)
+		}
+		return err
+	}}
+	return []row{
+		{"Stat, depth 4", []contender{
+			{"caproot", func() error { _, err := r.Stat(name); return err }},
+			{"os", func() error { _, err := os.Stat(path); return err }},
+			{"os.Root", func() error { _, err := o.Stat(name); return err }}, join}},
+		{"Lstat, depth 4", []contender{
+			{"caproot", func() error { _, err := r.Lstat(name); return err }},
+			{"os", func() error { _, err := os.Lstat(path); return err }},
+			{"os.Root", func() error { _, err := o.Lstat(name); return err }}, join}},
+		{"Exists, depth 4", []contender{
+			{"caproot", func() error { _, err := r.Exists(name); return err }},
+			{"os.Lstat", func() error { _, err := os.Lstat(path); return err }}}},
+		{"Exists, missing", []contender{
+			{"caproot", func() error { _, err := r.Exists(name + "x"); return err }},
+			{"os.Lstat", func() error { os.Lstat(path + "x"); return nil }}}},
+	}
+}
+
+func readRows(base string, r *caproot.Root, o *os.Root) (out []row, err error) {
+	for _, size := range []int{1 << 10, 64 << 10, 4 << 20} {
+		name := fmt.Sprintf("d/d/d/size%d", size)
+		path := filepath.Join(base, name)
+		if err := os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o644); err != nil {
+			return nil, err
+		}
+		buf := make([]byte, 0, size+1)
+		peers := []contender{
+			{"os", func() error { _, err := os.ReadFile(path); return err }},
+			{"os.Root", func() error { _, err := o.ReadFile(name); return err }},
+		}
+		out = append(out,
+			row{fmt.Sprintf("ReadFile %d KiB", size>>10), append([]contender{
+				{"caproot", func() error { _, err := r.ReadFile(name); return err }}}, peers...)},
+			row{fmt.Sprintf("AppendFile %d KiB", size>>10), append([]contender{
+				{"caproot", func() error { _, err := r.AppendFile(buf, name); return err }}}, peers...)})
+	}
+	return out, nil
+}
+
+func putRows(base string, r *caproot.Root) []row {
+	data := make([]byte, 4<<10)
+	path := filepath.Join(base, "put")
+	count := 0
+	fresh := func() string { count++; return fmt.Sprintf("new/%d", count) }
+	os.Mkdir(filepath.Join(base, "new"), 0o755)
+	p := caproot.PutOptions{Durability: caproot.DurabilityFile}
+	loose, err := caproot.Open(base, loosePolicy())
+	if err != nil {
+		return nil
+	}
+	return []row{
+		{"Put 4 KiB, not synced, new", []contender{
+			{"caproot", func() error { _, err := loose.Put(fresh(), data, caproot.PutOptions{}); return err }},
+			{"os.WriteFile", func() error { return os.WriteFile(filepath.Join(base, fresh()), data, 0o644) }}}},
+		{"Put 4 KiB, not synced, existing", []contender{
+			{"caproot", func() error { _, err := loose.Put("put", data, caproot.PutOptions{}); return err }},
+			{"os.WriteFile", func() error { return os.WriteFile(path, data, 0o644) }}}},
+		{"Put 4 KiB, file synced", []contender{
+			{"caproot", func() error { _, err := r.Put("put", data, p); return err }},
+			{"renameio", func() error { return renameio.WriteFile(path, data, 0o644) }}}},
+	}
+}
+
+func loosePolicy() caproot.Policy {
+	p := caproot.Workspace()
+	p.Durability = caproot.DurabilityNone
+	return p
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// source makes a tree of three files, one of them executable, and an empty directory.
+func source(t *testing.T, base string) string {
+	src := filepath.Join(base, "src")
+	must(t, os.MkdirAll(filepath.Join(src, "a", "b"), 0o755))
+	must(t, os.Mkdir(filepath.Join(src, "empty"), 0o755))
+	must(t, os.WriteFile(filepath.Join(src, "one"), []byte("1"), 0o644))
+	must(t, os.WriteFile(filepath.Join(src, "a", "two"), []byte("22"), 0o644))
+	must(t, os.WriteFile(filepath.Join(src, "a", "b", "run"), []byte("333"), 0o644))
+	must(t, os.Chmod(filepath.Join(src, "a", "b", "run"), 0o750))
+	return src
+}
+
+func TestImportAndCheck(t *testing.T) {
+	base, root := tree(t)
+	src, receipts := source(t, base), filepath.Join(base, "receipts")
+	got := caprootRun("", "import", src, root, "new/place", "--receipts", receipts)
+	if got.code != 0 || got.out != "" || !strings.Contains(got.err, "imported 3 files, 6 B, and 3 directories") {
+		t.Fatalf("import: %+v", got)
+	}
+	run := filepath.Join(root, "new", "place", "a", "b", "run")
+	if data, err := os.ReadFile(run); err != nil || string(data) != "333" {
+		t.Errorf("content %q, %v", data, err)
+	}
+	if info, err := os.Stat(run); err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("mode %v, %v", info, err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "new", "place", "empty")); err != nil {
+		t.Error(err)
+	}
+	if got := caprootRun("", "check", root, "--receipts", receipts); got.code != 0 || !strings.Contains(got.err, "3 same, 0 not") {
+		t.Errorf("check: %+v", got)
+	}
+	// The same object, the same size, other content: only the digest can tell.
+	must(t, os.WriteFile(run, []byte("334"), 0o750))
+	got = caprootRun("", "check", root, receipts)
+	if got.code != 1 || got.out != "different digest new/place/a/b/run\n" {
+		t.Errorf("check of changed content: %+v", got)
+	}
+	must(t, os.Remove(run))
+	if got = caprootRun("", "check", "--json", root, receipts); got.code != 1 || !strings.Contains(got.out, `"reason":"not-exist"`) {
+		t.Errorf("check of a missing file: %+v", got)
+	}
+}
+
+func TestImportWritesReceipts(t *testing.T) {
+	base, root := tree(t)
+	got := caprootRun("", "import", "-q", source(t, base), root)
+	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	if got.code != 0 || got.err != "" || len(lines) != 3 {
+		t.Fatalf("import: %+v", got)
+	}
+	for _, line := range lines {
+		var r struct{ SHA256 string }
+		if err := json.Unmarshal([]byte(line), &r); err != nil || len(r.SHA256) != 64 {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+func TestImportTellsWhatItLeaves(t *testing.T) {
+	base, root := tree(t)
+	src := source(t, base)
+	must(t, os.Symlink("one", filepath.Join(src, "link")))
+	must(t, os.Chmod(filepath.Join(src, "one"), 0o646))
+	got := caprootRun("", "import", src, root)
+	for _, want := range []string{`caproot: symlink: import "link": `, "not copied: 1", "the policy cut the mode of 1", "imported 3 files"} {
+		if !strings.Contains(got.err, want) {
+			t.Errorf("stderr %q, want %q", got.err, want)
+		}
+	}
+	if got.code != exitRefused {
+		t.Errorf("exit %d, want %d", got.code, exitRefused)
+	}
+	if _, err := os.Lstat(filepath.Join(root, "link")); !os.IsNotExist(err) {
+		t.Errorf("link: %v, want none", err)
+	}
+}
+
+func TestImportStaysInside(t *testing.T) {
+	base, root := tree(t)
+	src := source(t, base)
+	for _, name := range []string{"../outside", "out", "out/new"} {
+		if got := caprootRun("", "import", src, root, name); got.code != exitRefused || !strings.Contains(got.err, "caproot: escape: ") {
+			t.Errorf("import to %s: %+v", name, got)
+		}
+	}
+	if left, _ := os.ReadDir(filepath.Join(base, "outside")); len(left) != 1 {
+		t.Errorf("outside has %d entries, had 1", len(left))
+	}
+	if got := caprootRun("", "import", filepath.Join(base, "none"), root); got.code != exitNoRoot {
+		t.Errorf("import of nothing: %+v", got)
+	}
+}
+
+// The root lies in the source, so the copy would feed itself.
+func TestImportIntoItself(t *testing.T) {
+	_, root := tree(t)
+	must(t, os.Remove(filepath.Join(root, "out")))
+	if got := caprootRun("", "import", "-q", root, root, "dir"); got.code != 0 {
+		t.Fatalf("import: %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(root, "dir", "dir", "g")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "dir", "dir", "dir")); !os.IsNotExist(err) {
+		t.Errorf("second level: %v, want none", err)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var line strings.Builder
+	p := progress{to: &line, on: true, start: time.Now().Add(-2 * time.Second), total: 4096}
+	if _, err := p.count(strings.NewReader(strings.Repeat("x", 2048))).Read(make([]byte, 2048)); err != nil {
+		t.Fatal(err)
+	}
+	p.clear()
+	if got := line.String(); !strings.Contains(got, "2.0 KiB of 4.0 KiB, ") || !strings.HasSuffix(got, "s left\r\x1b[K") {
+		t.Errorf("progress %q", got)
+	}
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 1 << 40: "1.0 TiB", 1<<63 - 1: "8.0 EiB"} {
+		if got := bytesText(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}

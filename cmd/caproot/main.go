@@ -1,0 +1,60 @@
+// Command caproot works on files inside a directory that it cannot leave.
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// commands is the grammar of the command line.
+type commands struct {
+	Quiet bool `short:"q" help:"No progress and no summary. Errors are still told."`
+
+	Put     putCommand     `cmd:"" help:"Publish standard input under NAME, complete or not at all."`
+	Cat     catCommand     `cmd:"" help:"Write the content of a file to standard output."`
+	Ls      lsCommand      `cmd:"" help:"List a directory, sorted by name."`
+	Stat    statCommand    `cmd:"" help:"Describe NAME itself, be it a link."`
+	Mkdir   mkdirCommand   `cmd:"" help:"Make a directory."`
+	Mv      mvCommand      `cmd:"" help:"Give an object another name inside the root."`
+	Rm      rmCommand      `cmd:"" help:"Remove a file, a link or a directory."`
+	Receipt receiptCommand `cmd:"" help:"Write the receipt of an object as one line of JSON."`
+	Check   checkCommand   `cmd:"" help:"Compare what receipts name with what is there now."`
+	Import  importCommand  `cmd:"" help:"Copy a directory tree into the root, with a receipt for each file."`
+	Probe   probeCommand   `cmd:"" help:"Tell what kernel and file system give here. Works in a scratch directory in DIR and removes it."`
+	Names   namesCommand   `cmd:"" help:"Tell whether a name may exist, and which rule refuses it."`
+}
+
+// session is what a command talks to.
+type session struct {
+	in       io.Reader
+	out, err io.Writer
+	quiet    bool
+}
+
+// run returns the exit code of one command line.
+func run(args []string, in io.Reader, out, errOut io.Writer) int {
+	s := &session{in: in, out: out, err: errOut}
+	var c commands
+	helped := false
+	parser, err := kong.New(&c, kong.Name("caproot"), kong.Writers(out, errOut),
+		kong.Description("Work on files inside a directory without ever leaving it. Exit codes: 0 done, 1 the answer is no, "+
+			"2 failure, 3 refused, 64 usage, 66 cannot open the root."),
+		// Kong goes on parsing when this returns, so what it then says is not asked.
+		kong.Exit(func(int) { helped = true }))
+	if err != nil {
+		return s.fail(err)
+	}
+	parsed, err := parser.Parse(args)
+	if helped {
+		return exitDone
+	}
+	if err != nil {
+		return s.fail(usageError{err.Error()})
+	}
+	s.quiet = c.Quiet
+	return s.fail(parsed.Run(s))
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/caproot/caproot"
+	"github.com/caproot/caproot/identity"
+	"github.com/caproot/caproot/pathsafe"
+)
+
+const (
+	exitDone    = 0
+	exitNo      = 1
+	exitFailed  = 2
+	exitRefused = 3
+	exitUsage   = 64 // EX_USAGE of sysexits.h
+	exitNoRoot  = 66 // EX_NOINPUT
+)
+
+type (
+	// usageError is a command line that says nothing sensible.
+	usageError struct{ text string }
+	// openError is a root that does not open.
+	openError struct{ error }
+	// inputError is a file of receipts that cannot be read. It hides an
+	// fs.ErrNotExist in it, which would look like an absent object.
+	inputError struct{ error }
+	// status is an exit code whose reasons were already told.
+	status int
+)
+
+func (e usageError) Error() string { return e.text }
+func (e openError) Unwrap() error  { return e.error }
+func (s status) Error() string     { return "exit status " + strconv.Itoa(int(s)) }
+
+// fail tells an error and returns the exit code for it.
+func (s *session) fail(err error) int {
+	var done status
+	if errors.As(err, &done) {
+		return int(done)
+	}
+	if err != nil {
+		s.tell(err)
+	}
+	return exitOf(err)
+}
+
+// tell writes one message for each cause of an error.
+func (s *session) tell(err error) {
+	if many, ok := errors.AsType[interface {
+		error
+		WrappedErrors() []error
+	}](err); ok {
+		for _, e := range many.WrappedErrors() {
+			s.tell(e)
+		}
+		return
+	}
+	fmt.Fprintf(s.err, "caproot: %s: %s\n", codeOf(err), describe(err))
+}
+
+func codeOf(err error) string {
+	var usage usageError
+	if errors.As(err, &usage) {
+		return "usage"
+	}
+	return caproot.Code(err)
+}
+
+// exitOf maps an error to the table of exit codes.
+func exitOf(err error) int {
+	var usage usageError
+	var open openError
+	var mismatch *caproot.MismatchError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &open):
+		return exitNoRoot
+	case errors.As(err, &mismatch) && mismatch.Verdict == identity.Unknown:
+		return exitRefused
+	}
+	switch caproot.Code(err) {
+	case "not-exist", "exist", "not-empty", "busy", "changed":
+		return exitNo
+	case "escape", "policy", "symlink", "hardlink", "special", "mount", "revoked", "too-large", "unsupported", "name":
+		return exitRefused
+	}
+	return exitFailed
+}
+
+// worse returns the exit code that says more of a whole batch: a failure leaves
+// it unanswered, a refusal in part, and a no is an answer.
+func worse(a, b int) int {
+	rank := map[int]int{exitDone: 0, exitNo: 1, exitRefused: 2, exitFailed: 3}
+	if rank[b] > rank[a] {
+		return b
+	}
+	return a
+}
+
+// describe is the text of an error with its names quoted, because a name can
+// hold a sequence that a terminal obeys.
+func describe(err error) string {
+	var p *fs.PathError
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p):
+		return p.Op + " " + pathsafe.Quote(p.Path) + ": " + printable(p.Err.Error())
+	case errors.As(err, &l):
+		return l.Op + " " + pathsafe.Quote(l.Old) + " " + pathsafe.Quote(l.New) + ": " + printable(l.Err.Error())
+	}
+	return printable(err.Error())
+}
+
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		q := strconv.QuoteRuneToASCII(r)
+		b.WriteString(q[1 : len(q)-1])
+	}
+	return b.String()
+}
+
+// shown is a name as a listing shows it: itself, or quoted if it has anything
+// that needs quoting.
+func shown(name string) string {
+	if q := pathsafe.Quote(name); q != `"`+name+`"` {
+		return q
+	}
+	return name
+}
+
+// writeJSON writes v as one line.
+func (s *session) writeJSON(v any) error {
+	enc := json.NewEncoder(s.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+type jsonFlag struct {
+	JSON bool `name:"json" help:"Write lines of JSON."`
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// redraw is how often a progress line is written: often enough to see it live,
+// too seldom to slow the copy.
+const redraw = 200 * time.Millisecond
+
+// progress counts bytes and draws them on a terminal.
+type progress struct {
+	to    io.Writer
+	on    bool
+	start time.Time
+	drawn time.Time // zero: nothing on the line
+	next  time.Time
+	done  int64
+	total int64
+}
+
+// isTerminal takes every character device for a terminal. The others, as
+// /dev/null, do not mind.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// count returns a reader that adds what it reads to the progress.
+func (p *progress) count(r io.Reader) io.Reader { return &counter{r, p} }
+
+type counter struct {
+	io.Reader
+	p *progress
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.p.done += int64(n)
+	c.p.draw()
+	return n, err
+}
+
+func (p *progress) draw() {
+	now := time.Now()
+	if !p.on || now.Before(p.next) {
+		return
+	}
+	p.next, p.drawn = now.Add(redraw), now
+	fmt.Fprintf(p.to, "\r\x1b[K%s of %s, %s/s, %s left", bytesText(p.done), bytesText(p.total), bytesText(p.rate()), p.left())
+}
+
+// clear takes the line away, so that a message can stand there.
+func (p *progress) clear() {
+	if p.on && !p.drawn.IsZero() {
+		fmt.Fprint(p.to, "\r\x1b[K")
+		p.drawn = time.Time{}
+	}
+}
+
+func (p *progress) elapsed() time.Duration { return time.Since(p.start) }
+
+// rate is in bytes per second since the start.
+func (p *progress) rate() int64 {
+	seconds := p.elapsed().Seconds()
+	if seconds <= 0 {
+		return 0
+	}
+	return int64(float64(p.done) / seconds)
+}
+
+func (p *progress) left() time.Duration {
+	rate := p.rate()
+	if rate == 0 || p.done >= p.total {
+		return 0
+	}
+	return time.Duration(float64(p.total-p.done) / float64(rate) * float64(time.Second)).Round(time.Second)
+}
+
+func bytesText(n int64) string {
+	const step = 1024
+	if n < step {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, unit := float64(n)/step, 0
+	for value >= step && unit < len("KMGTPE")-1 {
+		value, unit = value/step, unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[unit])
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caproot/caproot"
+	"github.com/caproot/caproot/identity"
+)
+
+// result is what one command line gave.
+type result struct {
+	code     int
+	out, err string
+}
+
+func caprootRun(stdin string, args ...string) result {
+	var out, errOut bytes.Buffer
+	code := run(args, strings.NewReader(stdin), &out, &errOut)
+	return result{code, out.String(), errOut.String()}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tree makes outside/secret and root/ with f, dir/g, and out -> ../outside.
+func tree(t *testing.T) (base, root string) {
+	base = t.TempDir()
+	root = filepath.Join(base, "root")
+	must(t, os.MkdirAll(filepath.Join(root, "dir"), 0o755))
+	must(t, os.Mkdir(filepath.Join(base, "outside"), 0o755))
+	must(t, os.WriteFile(filepath.Join(base, "outside", "secret"), []byte("secret"), 0o644))
+	must(t, os.WriteFile(filepath.Join(root, "f"), []byte("content"), 0o644))
+	must(t, os.WriteFile(filepath.Join(root, "dir", "g"), []byte("deep"), 0o644))
+	must(t, os.Symlink("../outside", filepath.Join(root, "out")))
+	return base, root
+}
+
+// commandLines are command lines on the tree.
+var commandLines = map[string]struct {
+	args  string // ROOT and NOROOT are filled in
+	stdin string
+	code  int
+	out   string // exact, unless ""
+	err   string // part of it
+}{
+	"cat":              {args: "cat ROOT f", out: "content"},
+	"cat escape":       {args: "cat ROOT ../outside/secret", code: 3, err: "caproot: escape: "},
+	"cat by link":      {args: "cat ROOT out/secret", code: 3, err: "caproot: escape: "},
+	"cat missing":      {args: "cat ROOT no", code: 1, err: `caproot: not-exist: open "no": `},
+	"cat directory":    {args: "cat ROOT dir", code: 2, err: "caproot: is-dir: "},
+	"cat limit":        {args: "cat --max-bytes 6 ROOT f", code: 3, err: "caproot: too-large: "},
+	"cat at limit":     {args: "cat --max-bytes 7 ROOT f", out: "content"},
+	"no root":          {args: "cat NOROOT f", code: 66, err: "caproot: not-exist: "},
+	"root is a file":   {args: "cat ROOT/f x", code: 66, err: "caproot: not-dir: "},
+	"no command":       {args: "", code: 64, err: "caproot: usage: "},
+	"unknown command":  {args: "fly ROOT", code: 64, err: "caproot: usage: "},
+	"unknown policy":   {args: "cat --policy=lax ROOT f", code: 64, err: "caproot: usage: "},
+	"negative limit":   {args: "cat --max-bytes=-1 ROOT f", code: 64, err: "caproot: usage: "},
+	"help":             {args: "cat --help"},
+	"ls":               {args: "ls ROOT", out: "dir\nf\nout\n"},
+	"ls of a file":     {args: "ls ROOT f", code: 2, err: "caproot: not-dir: "},
+	"stat":             {args: "stat ROOT f"},
+	"stat missing":     {args: "stat ROOT no", code: 1},
+	"stat follows out": {args: "stat -L ROOT out", code: 3, err: "caproot: escape: "},
+	"put":              {args: "put ROOT new", stdin: "x"},
+	"put dashed":       {args: "put ROOT -- -x", stdin: "x"},
+	"put read-only":    {args: "put --policy read-only ROOT new", code: 3, err: "caproot: policy: "},
+	"put no-replace":   {args: "put --no-replace ROOT f", code: 1, err: "caproot: exist: "},
+	"put escape":       {args: "put ROOT out/new", code: 3, err: "caproot: escape: "},
+	"put extract":      {args: "put --policy extract ROOT out/new", code: 3, err: "caproot: symlink: "},
+	"put odd name":     {args: "put --names portable ROOT aux", code: 3, err: "caproot: name: "},
+	"put too large":    {args: "put --max-bytes 2 ROOT new", stdin: "abc", code: 3, err: "caproot: too-large: "},
+	"put bad mode":     {args: "put --mode 9 ROOT new", code: 64},
+	"put wide mode":    {args: "put --mode 4755 ROOT new", code: 3, err: "caproot: policy: "},
+	"put no parent":    {args: "put ROOT a/b", code: 1},
+	"put parents":      {args: "put --parents --durability none ROOT a/b"},
+	"mkdir":            {args: "mkdir ROOT new"},
+	"mkdir exists":     {args: "mkdir ROOT dir", code: 1, err: "caproot: exist: "},
+	"mkdir -p":         {args: "mkdir -p ROOT dir/x/y"},
+	"mv":               {args: "mv ROOT f h"},
+	"mv exists":        {args: "mv ROOT f dir/g", code: 1, err: "caproot: exist: "},
+	"mv replace":       {args: "mv --replace ROOT f dir/g"},
+	"mv escape":        {args: "mv ROOT f ../f", code: 3, err: "caproot: escape: "},
+	"rm":               {args: "rm ROOT f"},
+	"rm link itself":   {args: "rm ROOT out"},
+	"rm not empty":     {args: "rm ROOT dir", code: 1, err: "caproot: not-empty: "},
+	"rm -r":            {args: "rm -r ROOT dir"},
+	"rm -r missing":    {args: "rm -r ROOT no", code: 1},
+	"rm -r if-match":   {args: "rm -r --if-match x ROOT dir", code: 64},
+	"rm no receipt":    {args: "rm --if-match NOROOT ROOT f", code: 2},
+	"check nothing":    {args: "check ROOT", code: 64},
+	"check garbage":    {args: "check ROOT ROOT/f", code: 2, err: "caproot: io: "},
+	"names":            {args: "names a b/c", out: "ok\t\"a\"\nok\t\"b/c\"\n"},
+	"names refused":    {args: "names CON", code: 1, out: "device-name\t\"CON\"\n"},
+	"names -0":         {args: "names -0", stdin: "a\x00b\nc", code: 1, out: "ok\t\"a\"\ncontrol\t\"b\\nc\"\n"},
+	"names both":       {args: "names -0 a", code: 64},
+	"probe":            {args: "probe ROOT"},
+	"probe nowhere":    {args: "probe NOROOT", code: 66},
+}
+
+func TestExitCodes(t *testing.T) {
+	for name, tt := range commandLines {
+		t.Run(name, func(t *testing.T) {
+			base, root := tree(t)
+			fill := strings.NewReplacer("NOROOT", filepath.Join(base, "none"), "ROOT", root)
+			got := caprootRun(tt.stdin, strings.Fields(fill.Replace(tt.args))...)
+			if got.code != tt.code {
+				t.Errorf("exit %d, want %d; stderr %s", got.code, tt.code, got.err)
+			}
+			if tt.out != "" && got.out != tt.out {
+				t.Errorf("stdout %q, want %q", got.out, tt.out)
+			}
+			if !strings.Contains(got.err, tt.err) || tt.code == 0 && got.err != "" {
+				t.Errorf("stderr %q, want %q", got.err, tt.err)
+			}
+			left, err := os.ReadDir(filepath.Join(base, "outside"))
+			must(t, err)
+			if len(left) != 1 {
+				t.Errorf("outside has %d entries, had 1", len(left))
+			}
+		})
+	}
+}
+
+// What cannot be proved is a refusal, and it outranks a mere difference.
+func TestExitOfMismatch(t *testing.T) {
+	for verdict, want := range map[identity.Verdict]int{identity.Unknown: exitRefused, identity.Different: exitNo} {
+		if got := exitOf(&caproot.MismatchError{Verdict: verdict}); got != want {
+			t.Errorf("%v: exit %d, want %d", verdict, got, want)
+		}
+	}
+	order := []int{exitDone, exitNo, exitRefused, exitFailed}
+	for i, a := range order {
+		for _, b := range order[i:] {
+			if worse(a, b) != b || worse(b, a) != b {
+				t.Errorf("worse of %d and %d: %d and %d, want %d", a, b, worse(a, b), worse(b, a), b)
+			}
+		}
+	}
+}
+
+func TestPutPublishes(t *testing.T) {
+	_, root := tree(t)
+	got := caprootRun("new", "put", "--json", "--digest", "--mode", "640", root, "f")
+	var receipt struct{ Path, SHA256, Mode string }
+	must(t, json.Unmarshal([]byte(got.out), &receipt))
+	if receipt.Path != "f" || len(receipt.SHA256) != 64 || receipt.Mode != "0100640" {
+		t.Errorf("receipt %+v", receipt)
+	}
+	if data, err := os.ReadFile(filepath.Join(root, "f")); err != nil || string(data) != "new" {
+		t.Errorf("content %q, %v", data, err)
+	}
+}
+
+func TestIfMatch(t *testing.T) {
+	base, root := tree(t)
+	file := filepath.Join(base, "receipt")
+	must(t, os.WriteFile(file, []byte(caprootRun("", "receipt", "--digest", root, "f").out), 0o600))
+	if got := caprootRun("", "check", "-q", root, file); got != (result{}) {
+		t.Fatalf("check of an untouched file: %+v", got)
+	}
+	if got := caprootRun("other", "put", root, "f"); got.code != 0 {
+		t.Fatalf("put: %+v", got)
+	}
+	for _, args := range [][]string{{"rm", "--if-match", file, root, "f"}, {"put", "--if-match", file, root, "f"}} {
+		if got := caprootRun("x", args...); got.code != 1 || !strings.HasPrefix(got.err, "caproot: changed: ") {
+			t.Errorf("%s of another object: %+v", args[0], got)
+		}
+	}
+	if data, _ := os.ReadFile(filepath.Join(root, "f")); string(data) != "other" {
+		t.Errorf("content %q after refusals, want %q", data, "other")
+	}
+	must(t, os.WriteFile(file, []byte(caprootRun("", "receipt", root, "f").out), 0o600))
+	if got := caprootRun("", "rm", "--if-match", file, root, "f"); got.code != 0 {
+		t.Errorf("rm of the object: %+v", got)
+	}
+}
+
+// A name must not reach the terminal as a command to it.
+func TestNamesAreQuoted(t *testing.T) {
+	_, root := tree(t)
+	hostile := "a\x1b[2Jb"
+	must(t, os.WriteFile(filepath.Join(root, hostile), nil, 0o600))
+	for _, got := range []result{
+		caprootRun("", "ls", root), caprootRun("", "ls", "-l", root), caprootRun("", "ls", "--json", root),
+		caprootRun("", "cat", root, hostile+"x"), caprootRun("", "mv", root, hostile+"x", hostile),
+		caprootRun("", "rm", "--if-match", hostile, root, "f"), caprootRun("", hostile),
+	} {
+		if strings.Contains(got.out+got.err, "\x1b") {
+			t.Errorf("raw escape in %q %q", got.out, got.err)
+		}
+	}
+}
+
+func TestListing(t *testing.T) {
+	_, root := tree(t)
+	lines := strings.Split(strings.TrimSpace(caprootRun("", "ls", "--json", root).out), "\n")
+	var types []string
+	for _, line := range lines {
+		var e entry
+		must(t, json.Unmarshal([]byte(line), &e))
+		types = append(types, e.Name+" "+e.Type)
+	}
+	if got, want := strings.Join(types, ", "), "dir dir, f file, out symlink"; got != want {
+		t.Errorf("ls --json: %s, want %s", got, want)
+	}
+	if got := caprootRun("", "stat", root, "f").out; !strings.HasPrefix(got, "file      0644            7 ") {
+		t.Errorf("stat: %q", got)
+	}
+}

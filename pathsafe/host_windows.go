@@ -1,3 +1,0 @@
-package pathsafe
-
-const hostProfile = Windows
