@@ -235,7 +235,7 @@ func (p *publication) expectAt(name string) error {
 		return err
 	}
 	defer p.c.r.sys.close(h)
-	return p.c.expect(p.o.IfMatch, h)
+	return p.c.expect(p.o.IfMatch, h, name)
 }
 
 // swapBack undoes an exchange that displaced the wrong object. If a third

@@ -131,7 +131,7 @@ func (c *call) observe(want Evidence) (receipt identity.Receipt, err error) {
 	}
 	t := telling{op: "receipt", object: h, ancestry: want&WithAncestry != 0}
 	if want&WithDigest != 0 && st.isRegular() {
-		if t.digest, err = c.digestOf(h, &st); err != nil {
+		if t.digest, err = c.digestOf(c.leaf, &st); err != nil {
 			return receipt, err
 		}
 	}
@@ -166,15 +166,15 @@ func (c *call) openLeaf(how openHow) (handle, error) {
 	return h, nil
 }
 
-// digestOf reads the leaf of the place, which must be the object h.
-func (c *call) digestOf(h handle, want *status) (string, error) {
+// digestOf reads what name holds in the place, which must be the object want.
+func (c *call) digestOf(name string, want *status) (string, error) {
 	if c.r.policy.Rights&Read == 0 {
 		return "", because(ErrPolicy, "a digest needs Read")
 	}
 	if want.size > c.r.policy.MaxReadBytes {
 		return "", ErrTooLarge
 	}
-	file, err := c.r.sys.open(c.dir, c.leaf, forRead|nonBlocking, 0)
+	file, err := c.r.sys.open(c.dir, name, forRead|nonBlocking, 0)
 	if err != nil {
 		return "", err
 	}
@@ -257,8 +257,9 @@ func mismatch(v identity.Verdict, why identity.Reason) error {
 	return &MismatchError{Verdict: v, Reason: why}
 }
 
-// expect compares an open object with a receipt's identity.
-func (c *call) expect(want *identity.Receipt, object handle) error {
+// expect compares an open object, which name holds in the place, with a
+// receipt: identity, size, and the content if the receipt has a digest.
+func (c *call) expect(want *identity.Receipt, object handle, name string) error {
 	id, err := c.r.sys.identify(object)
 	if err != nil {
 		return err
@@ -267,7 +268,14 @@ func (c *call) expect(want *identity.Receipt, object handle) error {
 	if err != nil {
 		return err
 	}
-	return mismatch(want.Compare(identity.Receipt{ID: id, Size: st.size, Mode: st.mode}))
+	now := identity.Receipt{ID: id, Size: st.size, Mode: st.mode}
+	if err := mismatch(want.Compare(now)); err != nil || want.SHA256 == "" || !st.isRegular() {
+		return err
+	}
+	if now.SHA256, err = c.digestOf(name, &st); err != nil {
+		return err
+	}
+	return mismatch(want.Compare(now))
 }
 
 // syncFile flushes content as d asks.

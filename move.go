@@ -98,7 +98,7 @@ func (c *call) admitMove(st *status, o *MoveOptions, source handle, toDir bool) 
 	case st.isRegular() && st.nlink > 1 && c.r.policy.Hardlinks == HardlinksRefuse:
 		return ErrHardlink
 	case o.IfMatch != nil:
-		return c.expect(o.IfMatch, source)
+		return c.expect(o.IfMatch, source, c.leaf)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type PutOptions struct {
 	// NoReplace makes an existing name an error that matches fs.ErrExist.
 	NoReplace bool
 	// IfMatch replaces only the object of this receipt, else the error matches
-	// ErrChanged. Where the system can exchange two names the comparison is made
+	// ErrChanged. A digest in the receipt is compared too and needs the right Read. Where the system can exchange two names the comparison is made
 	// on what was displaced, and Receipt.Published is Swapped; another process can
 	// see the new content for that moment even if it is taken back. Elsewhere it
 	// is Checked: a change between comparison and replacement goes unnoticed.

@@ -59,7 +59,7 @@ func (c *call) removeIf(want *identity.Receipt) error {
 		return err
 	}
 	defer c.r.sys.close(h)
-	if err := c.expect(want, h); err != nil {
+	if err := c.expect(want, h, c.leaf); err != nil {
 		return err
 	}
 	mine, err := c.r.sys.stat(h, "", false)
