@@ -52,6 +52,12 @@ func TestMatches(t *testing.T) {
 		{".gitmodules", "GITMO~1", ""},                      // the number leaves room for six
 		{".gitmodules", "GIZZZZ~1", ""},                     // no hash
 		{"日本", "\xff~1", ""}, {"日本", "A:B~1", ""},
+		{"日本", "~1", ""},
+		{"日本", "ABCDEFGH~1", ""},
+		{"x.html", "X~1.HTM", ShortName},
+		{"a.b.c.longer", "ABC~1.LON", ShortName},
+		{"two words.txt", "TWOWOR~1.TX~", ""},
+		{"a\ufffdb", "a\xff\u200cb", ""},        // case 67
 		{"config", "CONFIG~1", ""},              // its own 8.3 name
 		{"config.txt", "CONFIG~1.TXT", ""},      //
 		{"settings.local.json", "SETTIN~1", ""}, //

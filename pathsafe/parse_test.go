@@ -174,6 +174,7 @@ func TestTarget(t *testing.T) {
 		{"", POSIX, false, Empty},
 		{"a\x00b", POSIX, false, NUL},
 		{strings.Repeat("a", maxWork+1), POSIX, false, TooLong},
+		{strings.Repeat("a", maxWork), POSIX, false, ""},
 		{"../x", POSIX, false, ""},
 		{"/x", POSIX, true, ""},
 		{"a\xff", POSIX, false, ""},
@@ -256,6 +257,18 @@ func TestErrorTextIsSafe(t *testing.T) {
 	}
 }
 
+func TestErrorText(t *testing.T) {
+	for name, want := range map[string]string{
+		"a/nul/b": `name "a/nul/b" refused at "nul": Windows opens a device for it (device-name)`,
+		"nul":     `name "nul" refused: Windows opens a device for it (device-name)`,
+		"":        `name "" refused: it is empty (empty)`,
+	} {
+		if _, err := Parse(name, Portable); err == nil || err.Error() != want {
+			t.Errorf("Parse(%q): %v, want %s", name, err, want)
+		}
+	}
+}
+
 func TestErrorCutsLongNames(t *testing.T) {
 	for pad := range 5 {
 		_, err := Parse(strings.Repeat("a", pad)+strings.Repeat("😀", 2000), Portable)
@@ -329,8 +342,9 @@ func TestProfileText(t *testing.T) {
 	if _, err := ParseProfile("Windows"); err == nil {
 		t.Error("ParseProfile takes a name in another case")
 	}
-	if _, err := Profile(9).MarshalText(); err == nil || Profile(9).String() != "invalid(9)" {
-		t.Errorf("profile 9 passes for a profile: %v", Profile(9))
+	beyond := Darwin + 1
+	if _, err := beyond.MarshalText(); err == nil || beyond.String() != "invalid(5)" {
+		t.Errorf("a number passes for a profile: %v", beyond)
 	}
 }
 

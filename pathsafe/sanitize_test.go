@@ -26,6 +26,7 @@ func TestSanitize(t *testing.T) {
 		{"52", ".namedfork", SanitizeOptions{Prefix: "."}, "_.namedfork"},
 		{"52", "abc", SanitizeOptions{Prefix: "long prefix", MaxBytes: 5}, "longa"},
 		{"52", "abc", SanitizeOptions{Prefix: "p", MaxBytes: 1}, "a"},
+		{"52", "abc", SanitizeOptions{Prefix: "p", MaxBytes: 2}, "pa"},
 		{"52", pad("CON", 196) + "x", SanitizeOptions{MaxBytes: 200}, pad("CON", 196) + "x"},   // 200
 		{"52", pad("CON", 197) + "x", SanitizeOptions{MaxBytes: 200}, "CO_"},                   // 201
 		{"52", pad("CON", 195) + ".x", SanitizeOptions{MaxBytes: 200}, pad("CO_", 195) + ".x"}, // 200

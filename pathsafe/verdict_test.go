@@ -121,6 +121,7 @@ func lengthVerdicts() []verdict {
 		{"52", astral, TooLongComponent, TooLongComponent, "", ""}, // 512 bytes, 256 UTF-16 units
 		{"52", astral[4:], TooLongComponent, "", "", ""},
 		{"52", strings.Repeat("ä", 511) + "a", TooLongComponent, TooLongComponent, TooLongComponent, ""},
+		{"52", strings.Repeat("\uffff", 255), TooLongComponent, "", "", ""},
 		{"24", deep, TooLong, "", "", ""},
 		{"24", strings.Repeat("a/", 2047) + "a", "", "", "", ""},
 		{"24", strings.Repeat("a/", 16384), TooLong, TooLong, "", ""},
