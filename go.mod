@@ -3,6 +3,7 @@ module github.com/caproot/caproot
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/hashicorp/go-multierror v1.1.1
 	golang.org/x/sys v0.50.0
 	golang.org/x/text v0.44.0
