@@ -31,17 +31,22 @@ func (p *publication) attach() (identity.Publication, error) {
 			continue
 		}
 		how, err := p.attachOver()
-		if !p.goneMeanwhile(err) {
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return how, err
+		}
+		// ENOENT of a rename is of the stage, or of the target's directory.
+		if gone := p.checkTemp(); gone != nil {
+			return 0, gone
+		}
+		if !p.goneMeanwhile() {
+			return 0, err
 		}
 	}
 	return 0, ErrUnstable
 }
 
 // goneMeanwhile sees that there is nothing to replace any more.
-func (p *publication) goneMeanwhile(err error) bool {
-	return err != nil && errors.Is(err, fs.ErrNotExist) && p.look() == nil && !p.exists
-}
+func (p *publication) goneMeanwhile() bool { return p.look() == nil && !p.exists }
 
 // attachNew names the file where nothing is; EEXIST when something is.
 func (p *publication) attachNew() error {
@@ -51,7 +56,7 @@ func (p *publication) attachNew() error {
 		if err == nil || !notHere(err) {
 			return err
 		}
-		if err := p.rename2named(); err != nil {
+		if err := p.copyToNamed(); err != nil {
 			return err
 		}
 	}
@@ -125,7 +130,7 @@ func (p *publication) nameStage() error {
 			return nil
 		case errors.Is(err, fs.ErrExist):
 		case notHere(err):
-			return p.rename2named()
+			return p.copyToNamed()
 		default:
 			return err
 		}
@@ -133,9 +138,9 @@ func (p *publication) nameStage() error {
 	return ErrUnstable
 }
 
-// rename2named copies an unnamed stage that cannot be named, for want of the
+// copyToNamed copies an unnamed stage that cannot be named, for want of the
 // capability and of /proc, into one that has a name.
-func (p *publication) rename2named() error {
+func (p *publication) copyToNamed() error {
 	sys, old := p.c.r.sys, p.file
 	p.lost = append(p.lost, "unnamed-file")
 	name := stagePrefix + rand.Text()

@@ -195,9 +195,9 @@ func (c *call) walkTo(w *walker, path string) error {
 
 // settle takes over the directory a walk ended in.
 func (c *call) settle(w *walker) error {
-	c.dir, c.owned, c.containment, c.parent = c.r.dir, false, Walked, w.canonical()
+	c.dir, c.owned, c.containment, c.parent = c.r.dir, false, KernelAtomic, w.canonical()
 	if len(w.stack) > 0 {
-		c.dir, c.owned = w.release(), true
+		c.dir, c.owned, c.containment = w.release(), true, Walked
 	}
 	if c.r.policy.Containment == Walked || !c.owned {
 		return nil

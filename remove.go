@@ -86,18 +86,23 @@ func (r *Root) RemoveAll(name string) error {
 		return err
 	}
 	defer c.end()
-	err := c.toParent()
-	if err == nil {
-		err = c.removeTree()
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return c.fail(err)
+	return c.fail(c.removeTree())
 }
 
+// removeTree takes only the absence of the name itself for success. An ENOENT
+// from inside the tree means that it was moved while it was emptied.
 func (c *call) removeTree() error {
+	err := c.toParent()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	st, err := c.leafStatus()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -117,7 +122,7 @@ func (c *call) removeTree() error {
 
 const (
 	maxTreeDepth = 1 << 20 // directories below each other
-	maxPasses    = 64      // rescans of a directory that others fill meanwhile
+	maxPasses    = 1 << 16 // listings of one directory, which others may fill meanwhile
 	maxReported  = 100     // failures named in one error
 )
 
@@ -151,7 +156,7 @@ func (t *treeRemoval) run(dir handle, leaf string) error {
 		top := &t.levels[len(t.levels)-1]
 		if len(top.pending) == 0 && !t.refill(top) {
 			if err := t.ascend(dir); err != nil {
-				return err
+				return multierrorOr(t.failures, err)
 			}
 			continue
 		}
@@ -219,6 +224,7 @@ func (t *treeRemoval) descend(dir handle, name string) error {
 // more to remove.
 func (t *treeRemoval) refill(top *level) bool {
 	if top.passes++; top.passes > maxPasses {
+		t.report(top, ".", ErrUnstable)
 		return false
 	}
 	if _, err := t.sys.seek(top.dir, 0, 0); err != nil {
@@ -240,7 +246,6 @@ func (t *treeRemoval) refill(top *level) bool {
 			}
 		}
 		if len(top.pending) > 0 {
-			top.passes--
 			return true
 		}
 	}
@@ -279,7 +284,7 @@ func (t *treeRemoval) ascend(base handle) error {
 		t.report(&t.levels[n-1], done.name, err)
 		return nil
 	}
-	return multierrorOr(t.failures, err)
+	return err
 }
 
 func multierrorOr(failures *multierror.Error, err error) error {
@@ -296,7 +301,7 @@ func (t *treeRemoval) regain(l *level, child handle) error {
 	}
 	h, err := t.sys.open(child, "..", forRead|directoryOnly|nonBlocking, 0)
 	if err != nil {
-		return err
+		return &detail{ErrChanged, "the way back up is gone: " + err.Error(), nil}
 	}
 	st, err := t.sys.stat(h, "", false)
 	if err == nil && !st.sameNumbers(&l.st) {

@@ -3,6 +3,7 @@ package caproot
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -50,7 +51,13 @@ func Open(dir string, p Policy) (*Root, error) {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
 	if p.Bind == BindPath {
-		r.bound = &binding{path: dir, dev: r.dev, ino: r.ino}
+		// A later change of the working directory must not change the answer.
+		path, err := filepath.Abs(dir)
+		if err != nil {
+			r.Close()
+			return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+		}
+		r.bound = &binding{path: path, dev: r.dev, ino: r.ino}
 	}
 	return r, nil
 }

@@ -306,9 +306,19 @@ func setBlocking(h handle, how openHow) error {
 	return err
 }
 
-// harmlessFlags are flags of the system that OpenFile accepts and that are
-// always set or change nothing.
-const harmlessFlags = unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_DIRECTORY
+// systemFlags takes the flags of this system out of flag that OpenFile honours
+// beside the portable ones. Close-on-exec and no controlling terminal hold
+// always. O_NOFOLLOW stays in and is refused: links are the policy's matter, and
+// a flag that was dropped would promise what does not hold.
+func systemFlags(flag int) (how openHow, rest int) {
+	if flag&unix.O_DIRECTORY == unix.O_DIRECTORY {
+		how |= directoryOnly
+	}
+	if flag&unix.O_NONBLOCK != 0 {
+		how |= nonBlocking
+	}
+	return how, flag &^ (unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK | unix.O_DIRECTORY)
+}
 
 // exportDir makes an *os.File of a directory. Entries of a plain one would be
 // described by path, out of the root's reach (CVE-2026-27139); those of a file

@@ -13,10 +13,7 @@ import (
 // handle stands for what this system's own file will define.
 type handle uintptr
 
-const (
-	noHandle      = ^handle(0)
-	harmlessFlags = 0
-)
+const noHandle = ^handle(0)
 
 var errNotDir = ErrUnsupported
 
@@ -33,6 +30,8 @@ func dupFile(*os.File) (handle, error)           { return noHandle, because(ErrU
 func newFile(handle, string) *os.File            { return nil }
 func setBlocking(handle, openHow) error          { return ErrUnsupported }
 func exportDir(handle, string) (*os.File, error) { return nil, ErrUnsupported }
+
+func systemFlags(flag int) (openHow, int) { return 0, flag }
 
 func maybeLink(error) bool    { return false }
 func notALink(error) bool     { return false }

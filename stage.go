@@ -232,7 +232,7 @@ func (p *publication) discard() error {
 	if p.temp != "" {
 		if err = p.checkTemp(); err == nil {
 			err = p.c.r.sys.remove(p.c.dir, p.temp, false)
-		} else if errors.Is(err, fs.ErrNotExist) {
+		} else if err == errStageGone {
 			err = nil
 		}
 		p.temp = ""
@@ -252,6 +252,9 @@ func (p *publication) abort(err error) error {
 	return err
 }
 
+// errStageGone is a change, not an absence: the target may well be there.
+var errStageGone = because(ErrChanged, "the stage was taken away")
+
 // checkTemp compares what the stage's name names with the open file.
 func (p *publication) checkTemp() error {
 	mine, err := p.c.r.sys.stat(p.file, "", false)
@@ -259,6 +262,9 @@ func (p *publication) checkTemp() error {
 		return err
 	}
 	named, err := p.c.r.sys.stat(p.c.dir, p.temp, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errStageGone
+	}
 	if err != nil {
 		return err
 	}

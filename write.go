@@ -14,13 +14,14 @@ var (
 	verbTruncate = verb{name: "truncate", needs: Modify, changes: true}
 )
 
-// knownFlags are the flags of OpenFile and OpenView.
+// knownFlags are the portable flags of OpenFile and OpenView.
 const knownFlags = os.O_RDONLY | os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREATE | os.O_EXCL | os.O_SYNC | os.O_TRUNC
 
 // parseFlags returns an error that matches fs.ErrInvalid for a flag it does
 // not know.
 func parseFlags(flag int) (how openHow, err error) {
-	if flag&^(knownFlags|harmlessFlags) != 0 {
+	more, flag := systemFlags(flag)
+	if flag&^knownFlags != 0 {
 		return 0, &detail{ErrName, "unknown open flag", fs.ErrInvalid}
 	}
 	switch flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR) {
@@ -41,7 +42,7 @@ func parseFlags(flag int) (how openHow, err error) {
 			how |= f.how
 		}
 	}
-	return how, nil
+	return how | more, nil
 }
 
 // openVerb gives the plan what flags need. Rights that depend on what is found
