@@ -292,14 +292,16 @@ func sortEntries(entries []fs.DirEntry) {
 }
 
 // export hands an open object out as an *os.File.
-func (c *call) export(h handle, isDir bool) (*os.File, error) {
+func (c *call) export(h handle, isDir bool, how openHow) (*os.File, error) {
 	display := joinDisplay(c.r.name, pathsafe.Canonical(c.name))
 	if isDir {
 		return exportDir(h, display)
 	}
-	if err := setBlocking(h, c.cautious()); err != nil {
-		c.r.sys.close(h)
-		return nil, err
+	if c.cautious()&^how != 0 {
+		if err := setBlocking(h, how); err != nil {
+			c.r.sys.close(h)
+			return nil, err
+		}
 	}
 	return newFile(h, display), nil
 }

@@ -15,6 +15,7 @@ type verb struct {
 	needs   Rights
 	changes bool // links by MutationLinks, not Links
 	traced  bool // wants the canonical path: a receipt will tell it
+	exports bool // hands out an *os.File, whose type must be known
 }
 
 // call is one public method at work: its checks, its place, its errors. It

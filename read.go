@@ -168,12 +168,25 @@ func (r *Root) Stat(name string) (fs.FileInfo, error) {
 	return newFileInfo(name, st), nil
 }
 
-// stat opens for metadata only, which no file notices.
+// stat describes what the whole name leads to. A single component that is no
+// link needs no open: it is contained by construction.
 func (c *call) stat() (status, error) {
+	if leaf := c.shape.Leaf; c.shape.Parent == "" && leaf != "" && leaf != ".." {
+		c.dir, c.leaf = c.r.dir, leaf
+		if st, err := c.leafStatus(); err == nil && !st.isLink() {
+			return st, nil
+		}
+	}
 	h, err := c.open(pathOnly, 0)
 	if err != nil {
 		return status{}, err
 	}
+	return c.describe(h)
+}
+
+// describe describes and closes an object that was opened for metadata only,
+// which no file notices.
+func (c *call) describe(h handle) (status, error) {
 	st, err := c.r.sys.stat(h, "", false)
 	c.r.sys.close(h)
 	return st, err
@@ -217,6 +230,15 @@ func (c *call) lstat() (status, error) {
 	if leaf := c.shape.Leaf; leaf == "" || leaf == ".." {
 		return c.stat()
 	}
+	if c.r.beneath != nil && !c.shape.MustDir && c.shape.Parent != "" {
+		h, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Path, pathOnly, 0, c.beneathRule())
+		if err == nil {
+			return c.describe(h)
+		}
+		if !undecided(err) {
+			return status{}, err
+		}
+	}
 	if err := c.toParent(); err != nil {
 		return status{}, err
 	}
@@ -230,7 +252,7 @@ func (c *call) leafStatus() (status, error) {
 	st, err := c.r.sys.stat(c.dir, c.leaf, stay)
 	switch {
 	case err != nil:
-	case stay && st.mount != c.r.mount:
+	case stay && (st.mount == 0 || st.mount != c.r.mount):
 		err = ErrMount
 	case c.shape.MustDir && st.isLink():
 		err = ErrSymlink

@@ -293,16 +293,11 @@ var openBits = [...]struct {
 }
 
 // setBlocking takes off the O_NONBLOCK that an open was given in case it met a
-// FIFO; left on, the runtime would try to poll the file.
+// FIFO; left on, the runtime would try to poll the file. The open's own flags
+// that F_SETFL can change are known, so it need not ask for them (fcntl(2); only
+// the BSDs change O_SYNC).
 func setBlocking(h handle, how openHow) error {
-	if how&nonBlocking == 0 {
-		return nil
-	}
-	flags, err := unix.FcntlInt(uintptr(h), unix.F_GETFL, 0)
-	if err != nil {
-		return err
-	}
-	_, err = unix.FcntlInt(uintptr(h), unix.F_SETFL, flags&^unix.O_NONBLOCK)
+	_, err := unix.FcntlInt(uintptr(h), unix.F_SETFL, openFlags(how)&(unix.O_APPEND|unix.O_SYNC))
 	return err
 }
 

@@ -63,6 +63,7 @@ func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, erro
 	var c call
 	how, err := parseFlags(flag)
 	v := openVerb("open", how)
+	v.exports = true
 	if err != nil {
 		return nil, &fs.PathError{Op: v.name, Path: name, Err: err}
 	}
@@ -74,7 +75,7 @@ func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, erro
 	if err != nil {
 		return nil, c.fail(err)
 	}
-	f, err := c.export(h, isDir)
+	f, err := c.export(h, isDir, how)
 	return f, c.fail(err)
 }
 
@@ -124,6 +125,9 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 	if err != nil {
 		return noHandle, false, c.lacking(asked, how, c.explainOpen(err))
 	}
+	if c.takesAnything() && !c.verb.exports {
+		return h, false, nil
+	}
 	isDir, err = c.admitOpen(h, how)
 	if err == nil && asked&truncating&^how != 0 {
 		err = c.r.sys.truncate(h, 0)
@@ -139,6 +143,11 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 func (c *call) inspects() bool {
 	p := &c.r.policy
 	return p.Special == SpecialRefuse || p.Hardlinks != HardlinksAllow
+}
+
+// takesAnything tells that no object the kernel opened could be refused.
+func (c *call) takesAnything() bool {
+	return !c.inspects() && (c.verb.changes || c.r.policy.Rights&(Read|List) == Read|List)
 }
 
 // writeRights narrows an open to what the rights allow: without Modify only a

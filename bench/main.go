@@ -143,6 +143,8 @@ func openRows(depth int, name, path string, r, compat *caproot.Root, o *os.Root)
 	return []row{
 		{fmt.Sprintf("OpenView, depth %d", depth), []contender{
 			{"caproot", func() error { f, err := r.OpenView(name, os.O_RDONLY, 0); return closed(f, err) }}, byPath, byRoot}},
+		{fmt.Sprintf("OpenView under Compat, depth %d", depth), []contender{
+			{"caproot", func() error { f, err := compat.OpenView(name, os.O_RDONLY, 0); return closed(f, err) }}, byPath, byRoot}},
 		{fmt.Sprintf("Open, depth %d", depth), []contender{
 			{"caproot", func() error { f, err := r.Open(name); return closed(f, err) }}, byPath, byRoot}},
 		{fmt.Sprintf("Open under Compat, depth %d", depth), []contender{
@@ -153,6 +155,7 @@ func openRows(depth int, name, path string, r, compat *caproot.Root, o *os.Root)
 func statRows(base string, r *caproot.Root, o *os.Root) []row {
 	name := "d/d/d/f"
 	path := filepath.Join(base, name)
+	top := filepath.Join(base, "d")
 	join := contender{"securejoin", func() error {
 		p, err := securejoin.SecureJoin(base, name)
 		if err == nil {
@@ -165,6 +168,10 @@ func statRows(base string, r *caproot.Root, o *os.Root) []row {
 			{"caproot", func() error { _, err := r.Stat(name); return err }},
 			{"os", func() error { _, err := os.Stat(path); return err }},
 			{"os.Root", func() error { _, err := o.Stat(name); return err }}, join}},
+		{"Lstat, depth 1", []contender{
+			{"caproot", func() error { _, err := r.Lstat("d"); return err }},
+			{"os", func() error { _, err := os.Lstat(top); return err }},
+			{"os.Root", func() error { _, err := o.Lstat("d"); return err }}}},
 		{"Lstat, depth 4", []contender{
 			{"caproot", func() error { _, err := r.Lstat(name); return err }},
 			{"os", func() error { _, err := os.Lstat(path); return err }},
