@@ -137,6 +137,10 @@ func (s *status) sameNumbers(o *status) bool {
 	return s.ino != 0 && s.dev == o.dev && s.ino == o.ino && s.mode.Type() == o.mode.Type()
 }
 
+// onMount compares the mount of an object with a root's. An unknown mount is
+// not permission.
+func (s *status) onMount(mount uint64) bool { return mount != 0 && s.mount == mount }
+
 // direntry is one name of a directory listing.
 type direntry struct {
 	name string

@@ -79,7 +79,7 @@ func (e *dirEntry) stat(c *call) (status, error) {
 		return status{}, because(ErrChanged, "the listed directory was replaced")
 	}
 	st, err := c.r.sys.stat(h, e.name, true)
-	if err == nil && c.r.policy.Mounts == MountsStay && st.mount != c.r.mount {
+	if err == nil && c.r.policy.Mounts == MountsStay && !st.onMount(c.r.mount) {
 		err = ErrMount
 	}
 	return st, err

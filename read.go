@@ -252,7 +252,7 @@ func (c *call) leafStatus() (status, error) {
 	st, err := c.r.sys.stat(c.dir, c.leaf, stay)
 	switch {
 	case err != nil:
-	case stay && (st.mount == 0 || st.mount != c.r.mount):
+	case stay && !st.onMount(c.r.mount):
 		err = ErrMount
 	case c.shape.MustDir && st.isLink():
 		err = ErrSymlink

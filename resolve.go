@@ -271,14 +271,13 @@ func (w *walker) setDirMode(name string) error {
 	return setMode(w.sys, dir, st.mode&allModes, w.makeDir)
 }
 
-// checkMount compares the mount of an object just opened with the root's. An
-// unknown mount is not permission.
+// checkMount refuses an object just opened that is on another mount.
 func (w *walker) checkMount(object handle) error {
 	st, err := w.sys.stat(object, "", true)
 	if err != nil {
 		return err
 	}
-	if st.mount == 0 || st.mount != w.mount {
+	if !st.onMount(w.mount) {
 		return ErrMount
 	}
 	return nil
