@@ -144,7 +144,7 @@ func (p *publication) copyToNamed() error {
 	sys, old := p.c.r.sys, p.file
 	p.lost = append(p.lost, "unnamed-file")
 	name := stagePrefix + rand.Text()
-	file, err := sys.open(p.c.dir, name, forRead|forWrite|creating|exclusive, 0o600)
+	file, err := sys.open(p.c.dir, name, forRead|forWrite|creating|exclusive, stageMode(p.mode))
 	if err != nil {
 		return err
 	}

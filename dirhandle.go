@@ -71,6 +71,12 @@ type beneathOpener interface {
 	openBeneath(dir handle, path string, how openHow, perm fs.FileMode, rule beneathRule) (handle, error)
 }
 
+// accessCopier is for a system whose modes do not say who may use a file: it
+// gives an open file the access list of what a name holds.
+type accessCopier interface {
+	copyAccess(dir handle, name string, to handle) error
+}
+
 // openHow says for what an object is opened.
 type openHow uint16
 

@@ -3,6 +3,7 @@ package caproot
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 )
 
 // FS returns the root as an fs.FS, under the root's rules. It implements
@@ -18,9 +19,10 @@ var _ interface {
 	fs.ReadLinkFS
 } = rootFS{}
 
-// valid keeps the spelling rules of package fs, which are narrower than a Root's.
+// valid keeps the spelling rules of package fs, which are narrower than a
+// Root's: only "/" separates, so a name with another separator names nothing.
 func valid(op, name string) error {
-	if fs.ValidPath(name) {
+	if _, err := filepath.Localize(name); err == nil {
 		return nil
 	}
 	return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}

@@ -242,6 +242,9 @@ func (w *walker) make(name string) error {
 	if err := pathsafe.Component(name, w.profile); err != nil {
 		return nameError(err)
 	}
+	if w.leavesRoot() {
+		return ErrEscape
+	}
 	err := w.sys.mkdir(w.here(), name, w.makeDir)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -255,6 +258,34 @@ func (w *walker) make(name string) error {
 		}
 	}
 	return err
+}
+
+// leavesRoot looks ahead from a directory about to be made, so that a path that
+// ends outside leaves nothing behind. It sees as far as text tells: what is
+// below a new directory is new, and ".." leads back the way the walk came. From
+// an existing directory on only the walk knows.
+func (w *walker) leavesRoot() bool {
+	if w.links == LinksResolveInRoot {
+		return false
+	}
+	made := len(w.stack) + 1
+	depth := made
+	for rest := w.rest; ; {
+		var name string
+		name, rest = pathsafe.Next(rest, w.profile)
+		switch {
+		case name == "":
+			return false
+		case name == "..":
+			if depth--; depth < 0 {
+				return true
+			}
+		case depth < made:
+			return false
+		default:
+			depth++
+		}
+	}
 }
 
 // setDirMode gives a directory just made the mode that the umask cut.

@@ -57,20 +57,6 @@ func eachResolver(t *testing.T, p Policy, test func(t *testing.T, r *Root, base 
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func want(t *testing.T, what string, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("%s: %v, want %v", what, err, target)
-	}
-}
-
 func openFDs(t *testing.T) int {
 	fds, err := os.ReadDir("/proc/self/fd")
 	must(t, err)

@@ -292,6 +292,13 @@ var openBits = [...]struct {
 	{nonBlocking, unix.O_NONBLOCK},
 }
 
+// stageMode is the mode a stage is made with: until it is complete it is its
+// owner's alone.
+func stageMode(fs.FileMode) fs.FileMode { return 0o600 }
+
+// sameMode tells whether the system holds the mode that was asked for.
+func sameMode(have, want fs.FileMode) bool { return have == want }
+
 // setBlocking takes off the O_NONBLOCK that an open was given in case it met a
 // FIFO; left on, the runtime would try to poll the file. The open's own flags
 // that F_SETFL can change are known, so it need not ask for them (fcntl(2); only

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !windows
 
 package caproot
 
@@ -30,6 +30,9 @@ func dupFile(*os.File) (handle, error)           { return noHandle, because(ErrU
 func newFile(handle, string) *os.File            { return nil }
 func setBlocking(handle, openHow) error          { return ErrUnsupported }
 func exportDir(handle, string) (*os.File, error) { return nil, ErrUnsupported }
+
+func stageMode(fs.FileMode) fs.FileMode    { return 0o600 }
+func sameMode(have, want fs.FileMode) bool { return have == want }
 
 func systemFlags(flag int) (openHow, int) { return 0, flag }
 

@@ -1,4 +1,307 @@
 package caproot
 
-// platform is why Open refuses here.
-const platform = "the backend for Windows is not written yet"
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// handle is a kernel handle.
+type handle windows.Handle
+
+const noHandle = handle(windows.InvalidHandle)
+
+const errNotDir = syscall.ENOTDIR
+
+// windowsSystem calls the native interface, which opens relative to a
+// directory's handle and never parses a path.
+type windowsSystem struct{ *streams }
+
+// streams keeps what the kernel does not keep for a handle as Unix does.
+type streams struct {
+	// positions guards the file position of a handle while a call at an offset
+	// moves it; handles share the locks.
+	positions [64]sync.Mutex
+	// restart has the directory handles whose listing begins anew.
+	restart sync.Map
+}
+
+var theStreams streams
+
+func hostSystem() system { return windowsSystem{&theStreams} }
+
+// kernelResolves: no call resolves a path inside a directory.
+func kernelResolves() bool { return false }
+
+func openPath(path string) (handle, error) {
+	wide, err := windows.UTF16PtrFromString(longPath(path))
+	if err != nil {
+		return noHandle, err
+	}
+	h, err := windows.CreateFile(wide, windows.FILE_LIST_DIRECTORY|windows.FILE_TRAVERSE|look, shareAll, nil,
+		windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+	return handle(h), err
+}
+
+// longPath gives a path beyond MAX_PATH the prefix that lifts that limit.
+func longPath(path string) string {
+	if len(path) < 248 || strings.HasPrefix(path, `\\?\`) {
+		return path
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if rest, ok := strings.CutPrefix(full, `\\`); ok {
+		return `\\?\UNC\` + rest
+	}
+	return `\\?\` + full
+}
+
+func dupFile(f *os.File) (h handle, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return noHandle, err
+	}
+	cerr := raw.Control(func(fd uintptr) {
+		h, err = windowsSystem{}.dup(handle(fd))
+	})
+	if cerr != nil {
+		return noHandle, cerr
+	}
+	return h, err
+}
+
+func newFile(h handle, name string) *os.File { return os.NewFile(uintptr(h), name) }
+
+// exportDir: the entries that such a file lists carry their own description.
+func exportDir(h handle, display string) (*os.File, error) { return newFile(h, display), nil }
+
+// setBlocking: no open was made otherwise.
+func setBlocking(handle, openHow) error { return nil }
+
+func systemFlags(flag int) (openHow, int) { return 0, flag &^ syscall.O_CLOEXEC }
+
+func (windowsSystem) openDir(dir handle, name string) (handle, error) {
+	h, err := ntOpen(dir, here(name), windows.FILE_TRAVERSE, windows.FILE_OPEN, windows.FILE_DIRECTORY_FILE, 0, nil)
+	if err != nil {
+		return noHandle, err
+	}
+	return refuseReparse(h)
+}
+
+// here is the name that opens the directory itself.
+func here(name string) string {
+	if name == "." {
+		return ""
+	}
+	return name
+}
+
+// refuseReparse closes what stands for something else: a link is ELOOP, for
+// the walker to follow. Anything else of the kind is refused by its type.
+func refuseReparse(h handle) (handle, error) {
+	tag, err := reparseTag(h)
+	if err == nil {
+		switch tag {
+		case 0:
+			return h, nil
+		case windows.IO_REPARSE_TAG_SYMLINK, windows.IO_REPARSE_TAG_MOUNT_POINT:
+			err = syscall.ELOOP
+		default:
+			err = ErrSpecial
+		}
+	}
+	windows.CloseHandle(windows.Handle(h))
+	return noHandle, err
+}
+
+// reparseTag is 0 for what is no reparse point.
+func reparseTag(h handle) (uint32, error) {
+	var info struct{ attributes, tag uint32 }
+	err := windows.GetFileInformationByHandleEx(windows.Handle(h), windows.FileAttributeTagInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	if err != nil || info.attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT == 0 {
+		return 0, err
+	}
+	return info.tag, nil
+}
+
+func (windowsSystem) open(dir handle, name string, how openHow, perm fs.FileMode) (handle, error) {
+	access, options := openAccess(how)
+	disposition := uint32(windows.FILE_OPEN)
+	attributes := uint32(windows.FILE_ATTRIBUTE_NORMAL)
+	var sd *windows.SECURITY_DESCRIPTOR
+	if how&creating != 0 {
+		if disposition = windows.FILE_OPEN_IF; how&exclusive != 0 {
+			disposition = windows.FILE_CREATE
+		}
+		if perm&0o200 == 0 {
+			attributes = windows.FILE_ATTRIBUTE_READONLY
+		}
+		var err error
+		if sd, err = protection(perm); err != nil {
+			return noHandle, err
+		}
+	}
+	h, err := ntOpen(dir, here(name), access, disposition, options, attributes, sd)
+	if err != nil || how&pathOnly != 0 {
+		return h, err
+	}
+	if h, err = refuseReparse(h); err != nil || how&truncating == 0 {
+		return h, err
+	}
+	// Not by a disposition: that would turn a link into a file.
+	if err := windows.Ftruncate(windows.Handle(h), 0); err != nil {
+		windows.CloseHandle(windows.Handle(h))
+		return noHandle, err
+	}
+	return h, nil
+}
+
+func openAccess(how openHow) (access, options uint32) {
+	switch {
+	case how&pathOnly != 0:
+	case how&(forRead|forWrite) == forRead|forWrite:
+		access = windows.FILE_GENERIC_READ | windows.FILE_GENERIC_WRITE
+	case how&forWrite != 0:
+		access = windows.FILE_GENERIC_WRITE
+	default:
+		access = windows.FILE_GENERIC_READ
+	}
+	if how&forWrite != 0 {
+		options |= windows.FILE_NON_DIRECTORY_FILE
+	}
+	if how&appending != 0 && how&truncating == 0 {
+		access &^= windows.FILE_WRITE_DATA
+	}
+	if how&directoryOnly != 0 {
+		options |= windows.FILE_DIRECTORY_FILE
+	}
+	if how&synced != 0 {
+		options |= windows.FILE_WRITE_THROUGH
+	}
+	return access, options
+}
+
+func (windowsSystem) mkdir(dir handle, name string, perm fs.FileMode) error {
+	sd, err := protection(perm)
+	if err != nil {
+		return err
+	}
+	h, err := ntOpen(dir, name, 0, windows.FILE_CREATE, windows.FILE_DIRECTORY_FILE, windows.FILE_ATTRIBUTE_NORMAL, sd)
+	if err != nil {
+		return err
+	}
+	return windows.CloseHandle(windows.Handle(h))
+}
+
+// remove deletes through a handle of the very object, which may be a link.
+func (s windowsSystem) remove(dir handle, name string, isDir bool) error {
+	options := uint32(0)
+	if isDir {
+		options = windows.FILE_DIRECTORY_FILE
+	}
+	h, err := ntOpen(dir, name, windows.DELETE, windows.FILE_OPEN, options, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close(h)
+	st, err := s.stat(h, "", false)
+	switch {
+	case err != nil:
+		return err
+	case isDir && !st.isDir():
+		return syscall.ENOTDIR
+	case !isDir && st.isDir():
+		return syscall.EISDIR
+	}
+	return s.dispose(h, &st)
+}
+
+// dispose marks the object for deletion: at once with the rules of POSIX
+// (Windows 10 1709), else when the last handle is closed.
+func (s windowsSystem) dispose(h handle, st *status) error {
+	flags := uint32(windows.FILE_DISPOSITION_DELETE | windows.FILE_DISPOSITION_POSIX_SEMANTICS | windows.FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE)
+	err := ntSet(h, windows.FileDispositionInformationEx, bytesOf(&flags))
+	if lacking(err) {
+		err = ntSet(h, windows.FileDispositionInformation, []byte{1})
+		if err == statusCannotDelete && st.mode&0o200 == 0 {
+			if err := s.chmod(h, st.mode|0o200); err != nil {
+				return err
+			}
+			if err = ntSet(h, windows.FileDispositionInformation, []byte{1}); err != nil {
+				s.chmod(h, st.mode)
+			}
+		}
+	}
+	return ntError(err)
+}
+
+func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
+
+// fileRenameInformationEx is of Windows 10 1607 (ntifs.h).
+const fileRenameInformationEx = 65
+
+func (s windowsSystem) rename(from handle, name string, to handle, newTo string, how renameHow) error {
+	if how == exchanging {
+		return windows.ERROR_NOT_SUPPORTED
+	}
+	h, err := ntOpen(from, name, windows.DELETE, windows.FILE_OPEN, 0, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close(h)
+	flags, plain := uint32(windows.FILE_RENAME_POSIX_SEMANTICS), uint32(0)
+	if how == replacing {
+		flags |= windows.FILE_RENAME_REPLACE_IF_EXISTS
+		plain = 1
+	}
+	info, err := newName(flags, to, newTo)
+	if err != nil {
+		return err
+	}
+	err = ntSet(h, fileRenameInformationEx, info)
+	if lacking(err) {
+		if info, err = newName(plain, to, newTo); err != nil {
+			return err
+		}
+		// Without POSIX semantics an open target denies access.
+		err = ntSet(h, windows.FileRenameInformation, info, statusAccessDenied)
+	}
+	return ntError(err)
+}
+
+// fileLinkInformation is FileLinkInformation of ntifs.h.
+const fileLinkInformation = 11
+
+func (s windowsSystem) link(from handle, name string, to handle, newTo string) error {
+	h, err := ntOpen(from, name, windows.FILE_WRITE_ATTRIBUTES, windows.FILE_OPEN, 0, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close(h)
+	info, err := newName(0, to, newTo)
+	if err != nil {
+		return err
+	}
+	return ntError(ntSet(h, fileLinkInformation, info))
+}
+
+func (windowsSystem) unnamed(handle, fs.FileMode) (handle, error) {
+	return noHandle, windows.ERROR_NOT_SUPPORTED
+}
+
+func (windowsSystem) publish(handle, handle, string) error { return windows.ERROR_NOT_SUPPORTED }
+
+func (windowsSystem) dup(h handle) (handle, error) {
+	var d windows.Handle
+	self := windows.CurrentProcess()
+	err := windows.DuplicateHandle(self, windows.Handle(h), self, &d, 0, false, windows.DUPLICATE_SAME_ACCESS)
+	return handle(d), err
+}

@@ -103,7 +103,7 @@ func (p *publication) admitNew() error {
 // the file system can, so that a crash leaves nothing.
 func (p *publication) stage() (err error) {
 	c := p.c
-	if p.file, err = c.r.sys.unnamed(c.dir, 0o600); err == nil {
+	if p.file, err = c.r.sys.unnamed(c.dir, stageMode(p.mode)); err == nil {
 		return p.witness()
 	}
 	if !notHere(err) {
@@ -112,7 +112,7 @@ func (p *publication) stage() (err error) {
 	p.lost = append(p.lost, "unnamed-file")
 	for range maxRaces {
 		name := stagePrefix + rand.Text()
-		p.file, err = c.r.sys.open(c.dir, name, forRead|forWrite|creating|exclusive, 0o600)
+		p.file, err = c.r.sys.open(c.dir, name, forRead|forWrite|creating|exclusive, stageMode(p.mode))
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -193,6 +193,9 @@ func (p *publication) finish() error {
 	mode := p.mode
 	if p.exists && p.keep {
 		mode = p.old.mode & allModes & p.c.r.policy.Modes
+		if a, ok := sys.(accessCopier); ok && a.copyAccess(p.c.dir, p.c.leaf, p.file) != nil {
+			p.lost = append(p.lost, "access-list")
+		}
 	}
 	if p.exists && (st.uid != p.old.uid || st.gid != p.old.gid) {
 		if err := sys.chown(p.file, int(p.old.uid), int(p.old.gid)); err != nil {
@@ -210,14 +213,14 @@ func (p *publication) finish() error {
 // setMode changes the mode through the handle and reads it back: a file system
 // without modes refuses the change, or takes it and does nothing.
 func setMode(sys system, h handle, have, want fs.FileMode) error {
-	if have == want {
+	if sameMode(have, want) {
 		return nil
 	}
 	if err := sys.chmod(h, want); err != nil {
 		return err
 	}
 	st, err := sys.stat(h, "", false)
-	if err == nil && st.mode&allModes != want {
+	if err == nil && !sameMode(st.mode&allModes, want) {
 		err = because(ErrUnsupported, "the file system did not take mode "+want.String())
 	}
 	return err

@@ -2,7 +2,6 @@ package pathsafe
 
 import (
 	"fmt"
-	"runtime"
 )
 
 // Profile selects a table of rules. Its zero value is the strictest.
@@ -68,7 +67,7 @@ func (p Profile) Meet(q Profile) Profile {
 // table returns the strictest table for a value that is none of the constants.
 func (p Profile) table() *table {
 	if p == Host {
-		p = hostProfile()
+		p = hostProfile
 	}
 	switch p {
 	case POSIX:
@@ -79,14 +78,4 @@ func (p Profile) table() *table {
 		return &darwinTable
 	}
 	return &portableTable
-}
-
-func hostProfile() Profile {
-	switch runtime.GOOS {
-	case "windows":
-		return Windows
-	case "darwin", "ios":
-		return Darwin
-	}
-	return POSIX
 }

@@ -1,0 +1,55 @@
+package caproot
+
+import (
+	"io/fs"
+
+	"golang.org/x/sys/windows"
+)
+
+// protection is what a new object gets that only its owner may use: an access
+// list that does not inherit, in the creating call. For another mode the
+// directory's list is inherited.
+func protection(perm fs.FileMode) (*windows.SECURITY_DESCRIPTOR, error) {
+	if perm&0o077 != 0 {
+		return nil, nil
+	}
+	// Owner, system and administrators: full access, inherited by what is made inside.
+	return windows.SecurityDescriptorFromString("D:P(A;OICI;FA;;;OW)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)")
+}
+
+// stageMode: who may use a file is decided when it is made.
+func stageMode(mode fs.FileMode) fs.FileMode { return mode | 0o200 }
+
+// sameMode: all a file holds of its mode is whether it is read-only.
+func sameMode(have, want fs.FileMode) bool { return have&0o200 == want&0o200 }
+
+// copyAccess keeps the access list of a file that is about to be replaced.
+func (s windowsSystem) copyAccess(dir handle, name string, to handle) error {
+	old, err := ntOpen(dir, name, windows.READ_CONTROL, windows.FILE_OPEN, 0, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close(old)
+	sd, err := windows.GetSecurityInfo(windows.Handle(old), windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		return err
+	}
+	list, _, err := sd.DACL()
+	if err != nil {
+		return err
+	}
+	control, _, err := sd.Control()
+	if err != nil {
+		return err
+	}
+	what := windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION | windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
+	if control&windows.SE_DACL_PROTECTED != 0 {
+		what = windows.DACL_SECURITY_INFORMATION | windows.PROTECTED_DACL_SECURITY_INFORMATION
+	}
+	w, err := reopen(to, windows.WRITE_DAC)
+	if err != nil {
+		return err
+	}
+	defer s.close(w)
+	return windows.SetSecurityInfo(windows.Handle(w), windows.SE_FILE_OBJECT, what, nil, nil, list, nil)
+}

@@ -1,0 +1,316 @@
+package caproot
+
+import (
+	"io"
+	"io/fs"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/caproot/caproot/identity"
+)
+
+// positioned guards the position of h, which a call at an offset moves.
+func (s *streams) positioned(h handle) *sync.Mutex {
+	return &s.positions[uintptr(h)/4%uintptr(len(s.positions))]
+}
+
+// maxTransfer bounds one call: its length is 32 bits wide.
+const maxTransfer = 1 << 30
+
+func (s windowsSystem) read(h handle, p []byte) (int, error) {
+	mu := s.positioned(h)
+	mu.Lock()
+	defer mu.Unlock()
+	return transfer(windows.ReadFile, h, p, nil)
+}
+
+func (s windowsSystem) write(h handle, p []byte) (int, error) {
+	mu := s.positioned(h)
+	mu.Lock()
+	defer mu.Unlock()
+	return transfer(windows.WriteFile, h, p, nil)
+}
+
+func (s windowsSystem) readAt(h handle, p []byte, offset int64) (int, error) {
+	return s.at(windows.ReadFile, h, p, offset)
+}
+
+func (s windowsSystem) writeAt(h handle, p []byte, offset int64) (int, error) {
+	return s.at(windows.WriteFile, h, p, offset)
+}
+
+type transferCall = func(windows.Handle, []byte, *uint32, *windows.Overlapped) error
+
+func transfer(call transferCall, h handle, p []byte, at *windows.Overlapped) (int, error) {
+	var n uint32
+	err := call(windows.Handle(h), p[:min(len(p), maxTransfer)], &n, at)
+	if err == windows.ERROR_HANDLE_EOF || err == windows.ERROR_BROKEN_PIPE {
+		err = nil
+	}
+	return int(n), err
+}
+
+// at transfers at an offset and puts the position back.
+func (s windowsSystem) at(call transferCall, h handle, p []byte, offset int64) (int, error) {
+	mu := s.positioned(h)
+	mu.Lock()
+	defer mu.Unlock()
+	before, err := windows.Seek(windows.Handle(h), 0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	n, err := transfer(call, h, p, &windows.Overlapped{Offset: uint32(offset), OffsetHigh: uint32(offset >> 32)})
+	if _, serr := windows.Seek(windows.Handle(h), before, io.SeekStart); err == nil {
+		err = serr
+	}
+	return n, err
+}
+
+// seek on a directory serves only to begin its listing anew.
+func (s windowsSystem) seek(h handle, offset int64, whence int) (int64, error) {
+	st, err := s.stat(h, "", false)
+	if err != nil {
+		return 0, err
+	}
+	if st.isDir() {
+		if offset != 0 || whence != io.SeekStart {
+			return 0, syscall.EINVAL
+		}
+		s.restart.Store(h, true)
+		return 0, nil
+	}
+	mu := s.positioned(h)
+	mu.Lock()
+	defer mu.Unlock()
+	return windows.Seek(windows.Handle(h), offset, whence)
+}
+
+func (s windowsSystem) close(h handle) error {
+	s.restart.Delete(h)
+	return windows.CloseHandle(windows.Handle(h))
+}
+
+// idBothDirInfo is FILE_ID_BOTH_DIR_INFO of winbase.h.
+type idBothDirInfo struct {
+	next, index                   uint32
+	created, accessed             windows.Filetime
+	written, changed              windows.Filetime
+	size, allocated               int64
+	attributes, nameLength, eaTag uint32
+	shortLength                   uint8
+	short                         [12]uint16
+	id                            uint64
+	name                          [1]uint16
+}
+
+func (s windowsSystem) list(h handle, scratch []byte) ([]direntry, error) {
+	class := uint32(windows.FileIdBothDirectoryInfo)
+	if _, again := s.restart.LoadAndDelete(h); again {
+		class = windows.FileIdBothDirectoryRestartInfo
+	}
+	for {
+		err := windows.GetFileInformationByHandleEx(windows.Handle(h), class, &scratch[0], uint32(len(scratch)))
+		if err == windows.ERROR_NO_MORE_FILES || err == windows.ERROR_FILE_NOT_FOUND {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if entries := parseEntries(scratch); len(entries) > 0 {
+			return entries, nil
+		}
+		class = windows.FileIdBothDirectoryInfo
+	}
+}
+
+func parseEntries(buf []byte) (entries []direntry) {
+	for {
+		e := (*idBothDirInfo)(unsafe.Pointer(&buf[0]))
+		name := windows.UTF16ToString(unsafe.Slice(&e.name[0], e.nameLength/2))
+		if name != "." && name != ".." {
+			tag := uint32(0)
+			if e.attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
+				tag = e.eaTag
+			}
+			entries = append(entries, direntry{name: name, mode: windowsMode(e.attributes, tag).Type(), typed: true})
+		}
+		if e.next == 0 {
+			return entries
+		}
+		buf = buf[e.next:]
+	}
+}
+
+// theMount is the mount of everything: no handle-relative call leaves a
+// volume, since a mounted folder is a reparse point and refused.
+const theMount = 1
+
+func (s windowsSystem) stat(dir handle, name string, _ bool) (status, error) {
+	h := dir
+	if name != "" {
+		var err error
+		if h, err = ntOpen(dir, here(name), 0, windows.FILE_OPEN, 0, 0, nil); err != nil {
+			return status{}, err
+		}
+		defer s.close(h)
+	}
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(windows.Handle(h), &info); err != nil {
+		return status{}, err
+	}
+	tag := uint32(0)
+	if info.FileAttributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
+		var err error
+		if tag, err = reparseTag(h); err != nil {
+			return status{}, err
+		}
+	}
+	return status{
+		dev: uint64(info.VolumeSerialNumber), ino: uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow), mount: theMount,
+		mode: windowsMode(info.FileAttributes, tag), nlink: uint64(info.NumberOfLinks),
+		size:  int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow),
+		birth: filetimeStamp(info.CreationTime), atime: filetimeStamp(info.LastAccessTime),
+		mtime: filetimeStamp(info.LastWriteTime), ctime: filetimeStamp(info.LastWriteTime),
+	}, nil
+}
+
+// windowsMode gives the mode that package os gives, except that a reparse
+// point is never a directory to be entered.
+func windowsMode(attributes, tag uint32) fs.FileMode {
+	mode := fs.FileMode(0o666)
+	if attributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
+		mode = 0o444
+	}
+	switch {
+	case attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT == 0:
+	case tag == windows.IO_REPARSE_TAG_SYMLINK:
+		return mode | fs.ModeSymlink
+	default:
+		return mode | fs.ModeIrregular
+	}
+	if attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 {
+		mode |= fs.ModeDir | 0o111
+	}
+	return mode
+}
+
+func (windowsSystem) truncate(h handle, size int64) error {
+	return windows.Ftruncate(windows.Handle(h), size)
+}
+
+// basicInfo is FILE_BASIC_INFO of winbase.h; a zero field is left as it is.
+type basicInfo struct {
+	created, accessed, written, changed windows.Filetime
+	attributes                          uint32
+	_                                   uint32
+}
+
+// chmod changes the one mode bit there is: read-only.
+func (s windowsSystem) chmod(h handle, mode fs.FileMode) error {
+	w, err := reopen(h, windows.FILE_WRITE_ATTRIBUTES)
+	if err != nil {
+		return err
+	}
+	defer s.close(w)
+	var info basicInfo
+	err = windows.GetFileInformationByHandleEx(windows.Handle(w), windows.FileBasicInfo, &bytesOf(&info)[0], uint32(unsafe.Sizeof(info)))
+	if err != nil {
+		return err
+	}
+	attributes := info.attributes &^ windows.FILE_ATTRIBUTE_READONLY
+	if mode&0o200 == 0 {
+		attributes |= windows.FILE_ATTRIBUTE_READONLY
+	}
+	if attributes == info.attributes {
+		return nil
+	}
+	if attributes == 0 {
+		attributes = windows.FILE_ATTRIBUTE_NORMAL
+	}
+	return setBasic(w, basicInfo{attributes: attributes})
+}
+
+func setBasic(h handle, info basicInfo) error {
+	return windows.SetFileInformationByHandle(windows.Handle(h), windows.FileBasicInfo, &bytesOf(&info)[0], uint32(unsafe.Sizeof(info)))
+}
+
+func (windowsSystem) chown(handle, int, int) error { return syscall.EWINDOWS }
+
+func (s windowsSystem) chtimes(h handle, atime, mtime time.Time) error {
+	w, err := reopen(h, windows.FILE_WRITE_ATTRIBUTES)
+	if err != nil {
+		return err
+	}
+	defer s.close(w)
+	return setBasic(w, basicInfo{accessed: filetime(atime), written: filetime(mtime)})
+}
+
+func filetime(t time.Time) windows.Filetime {
+	if t.IsZero() {
+		return windows.Filetime{}
+	}
+	return windows.NsecToFiletime(t.UnixNano())
+}
+
+// sync of a directory needs a handle that may add to it.
+func (s windowsSystem) sync(h handle) error {
+	st, err := s.stat(h, "", false)
+	if err != nil {
+		return err
+	}
+	if st.isDir() {
+		if h, err = reopen(h, fileAddFile); err != nil {
+			return err
+		}
+		defer s.close(h)
+	}
+	return windows.FlushFileBuffers(windows.Handle(h))
+}
+
+// fileAddFile is FILE_ADD_FILE of winnt.h, what FILE_WRITE_DATA means for a directory.
+const fileAddFile = windows.FILE_WRITE_DATA
+
+// lockOffset is far beyond any data: range locks of Windows are mandatory.
+const lockOffset = 1<<63 - 2
+
+func (windowsSystem) lock(h handle) error {
+	at := windows.Overlapped{Offset: lockOffset & (1<<32 - 1), OffsetHigh: lockOffset >> 32}
+	return windows.LockFileEx(windows.Handle(h), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
+}
+
+// identify: NTFS has a sequence number in the upper 16 bits of a file number,
+// which counts its uses; numbers of ReFS are never used again.
+func (s windowsSystem) identify(h handle) (identity.ID, error) {
+	st, err := s.stat(h, "", false)
+	if err != nil {
+		return identity.ID{}, err
+	}
+	id := identity.ID{Dev: st.dev, Ino: st.ino, Type: st.mode.Type(), Birth: st.birth.sec*1e9 + st.birth.nsec, HasBirth: true}
+	var info struct {
+		volume    uint64
+		low, high uint64
+	}
+	err = windows.GetFileInformationByHandleEx(windows.Handle(h), windows.FileIdInfo, &bytesOf(&info)[0], uint32(unsafe.Sizeof(info)))
+	if err == nil && info.volume != 0 {
+		id.Dev, id.Ino, id.InoHigh = info.volume, info.low, info.high
+	}
+	switch fileSystem(h) {
+	case "NTFS":
+		id.Gen, id.HasGen = id.Ino>>48, true
+	case "ReFS":
+		id.HasGen = true
+	}
+	return id, nil
+}
+
+func fileSystem(h handle) string {
+	var name [32]uint16
+	if windows.GetVolumeInformationByHandle(windows.Handle(h), nil, 0, nil, nil, nil, &name[0], uint32(len(name))) != nil {
+		return ""
+	}
+	return windows.UTF16ToString(name[:])
+}

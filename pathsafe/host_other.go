@@ -1,0 +1,6 @@
+//go:build !windows && !darwin
+
+package pathsafe
+
+// hostProfile is what Host means here.
+const hostProfile = POSIX

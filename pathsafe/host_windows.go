@@ -1,0 +1,4 @@
+package pathsafe
+
+// hostProfile is what Host means here.
+const hostProfile = Windows
