@@ -14,7 +14,3 @@ func (s *status) sys() any {
 	st.Atim, st.Mtim, st.Ctim = s.atime.timespec(), s.mtime.timespec(), s.ctime.timespec()
 	return st
 }
-
-func (t stamp) timespec() syscall.Timespec { return syscall.NsecToTimespec(t.sec*1e9 + t.nsec) }
-
-func setInt[T, F ~int32 | ~uint32 | ~int64 | ~uint64](to *T, from F) { *to = T(from) }

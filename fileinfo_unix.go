@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux || darwin || freebsd
 
 package caproot
 
@@ -18,3 +18,7 @@ func numbers(i fs.FileInfo) (n [2]uint64, ok bool) {
 	}
 	return n, ok
 }
+
+func (t stamp) timespec() syscall.Timespec { return syscall.NsecToTimespec(t.sec*1e9 + t.nsec) }
+
+func setInt[T, F ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64](to *T, from F) { *to = T(from) }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"unsafe"
 )
 
@@ -154,7 +155,8 @@ func reserve(dst []byte, n int) []byte {
 	return unsafe.Slice(unsafe.StringData(b.String()), n)[:0]
 }
 
-// Stat describes what name leads to.
+// Stat describes what name leads to. It returns ErrSymlink for a link that
+// Policy.Links does not follow; Lstat describes that.
 func (r *Root) Stat(name string) (fs.FileInfo, error) {
 	var c call
 	if err := c.begin(r, &verbStat, name); err != nil {
@@ -177,11 +179,52 @@ func (c *call) stat() (status, error) {
 			return st, nil
 		}
 	}
+	if c.r.beneath == nil {
+		return c.walkStat()
+	}
 	h, err := c.open(pathOnly, 0)
 	if err != nil {
 		return status{}, err
 	}
-	return c.describe(h)
+	st, err := c.describe(h)
+	if err == nil && st.isLink() {
+		err = ErrSymlink
+	}
+	return st, err
+}
+
+// walkStat describes by name what the walk leads to, so that nothing needs to
+// be opened where even that has effects.
+func (c *call) walkStat() (status, error) {
+	w := c.walker()
+	defer w.close()
+	w.rest = c.shape.Path
+	var how openHow
+	if c.links() >= LinksFollow {
+		how = followLeaf
+	}
+	for range maxRaces {
+		leaf, err := w.toLeaf()
+		if err != nil {
+			return status{}, err
+		}
+		st, err := c.r.sys.stat(w.here(), leaf, w.stay)
+		switch {
+		case err != nil:
+			return st, err
+		case st.isLink():
+			if err := w.followLeaf(leaf, how, syscall.ELOOP); err != errFollowed {
+				return st, err
+			}
+			continue
+		case w.stay && !st.onMount(w.mount):
+			err = ErrMount
+		case (c.shape.MustDir || w.mustDir) && !st.isDir():
+			err = errNotDir
+		}
+		return st, err
+	}
+	return status{}, ErrUnstable
 }
 
 // describe describes and closes an object that was opened for metadata only,
@@ -200,15 +243,28 @@ func (r *Root) Exists(name string) (bool, error) {
 		return false, err
 	}
 	defer c.end()
-	h, err := c.open(pathOnly, 0)
+	err := c.find()
 	if err == nil {
-		r.sys.close(h)
 		return true, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return false, c.fail(err)
+}
+
+// find is stat without the description, where that is not needed to tell a
+// link that may not be followed.
+func (c *call) find() error {
+	if c.r.beneath == nil || c.links() < LinksFollow {
+		_, err := c.stat()
+		return err
+	}
+	h, err := c.open(pathOnly, 0)
+	if err == nil {
+		c.r.sys.close(h)
+	}
+	return err
 }
 
 // Lstat describes name itself, be it a link. A trailing separator asks for a

@@ -1,4 +1,4 @@
-//go:build !linux && !windows && !darwin
+//go:build !linux && !darwin && !freebsd && !windows
 
 package caproot
 
