@@ -411,7 +411,7 @@ func TestPutLongestName(t *testing.T) {
 // case 91: many writers of one name all succeed, and one whole content stays.
 func TestManyWriters(t *testing.T) {
 	for _, d := range []Durability{DurabilityNone, DurabilityVolatile} {
-		eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		eachResolver(t, volatile(), func(t *testing.T, r *Root, base string) {
 			var wg sync.WaitGroup
 			for i := range 64 {
 				wg.Go(func() {
