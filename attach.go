@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/caproot/caproot/identity"
 )
@@ -251,82 +250,4 @@ func (p *publication) verify() {
 	if err != nil || nerr != nil || !named.sameNumbers(&mine) {
 		p.lose("unverified")
 	}
-}
-
-// exchangeAway puts the file in place by exchange and removes what it displaced.
-func (p *publication) exchangeAway() error {
-	c := p.c
-	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
-		return err
-	}
-	// A rename would not have replaced a directory that came after the look.
-	if st, err := c.r.sys.stat(c.dir, p.temp, false); err == nil && st.isDir() {
-		return p.swapBack(syscall.EISDIR)
-	}
-	p.drop()
-	p.verify()
-	return nil
-}
-
-// drop removes what an exchange put under the stage's name. A failure takes
-// nothing back: the target has its content, and the receipt tells what stayed.
-func (p *publication) drop() {
-	err := p.c.r.sys.remove(p.c.dir, p.temp, false)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.lose("cleanup")
-	}
-	p.temp = ""
-}
-
-// swap is compare-and-swap: what is displaced is inspected while it still has
-// a name, and put back if it is not the expected object.
-func (p *publication) swap() (identity.Publication, error) {
-	c := p.c
-	if err := p.expectAt(c.leaf); err != nil {
-		return 0, err
-	}
-	err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging)
-	if err != nil {
-		if !noFlag(err) {
-			return 0, err
-		}
-		p.lose("exchange")
-		return identity.Checked, p.replace()
-	}
-	if err := p.expectAt(p.temp); err != nil {
-		return 0, p.swapBack(err)
-	}
-	p.drop()
-	p.verify()
-	return identity.Swapped, nil
-}
-
-// expectAt compares what name holds with the expected receipt.
-func (p *publication) expectAt(name string) error {
-	h, err := p.c.r.sys.open(p.c.dir, name, pathOnly, 0)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return because(ErrChanged, "the expected file is gone")
-		}
-		return err
-	}
-	defer p.c.r.sys.close(h)
-	return p.c.expect(p.o.IfMatch, h, name)
-}
-
-// swapBack undoes an exchange that displaced the wrong object. If a third
-// writer changed the target in between, everything keeps a name and the error
-// tells it.
-func (p *publication) swapBack(why error) error {
-	c := p.c
-	kept := &detail{ErrChanged, "a file of another writer is kept as " + p.temp, why}
-	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
-		p.temp = ""
-		return kept
-	}
-	if p.checkTemp() != nil {
-		p.temp = ""
-		return kept
-	}
-	return why
 }

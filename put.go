@@ -31,6 +31,11 @@ type PutOptions struct {
 	// comes between, the error tells the name under which a file of another writer
 	// was kept. Elsewhere it is Checked: a change between comparison and
 	// replacement goes unnoticed.
+	//
+	// Of the calls with IfMatch that expect one object only one succeeds, in all
+	// processes: they lock it (flock on Unix). ErrUnstable is returned when
+	// something else holds that lock, and Receipt.Lost has "swap-lock" where the
+	// file cannot be locked. Calls without IfMatch do not ask.
 	IfMatch *identity.Receipt
 	// Durability is what to wait for; the policy's is the least.
 	Durability Durability

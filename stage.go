@@ -148,11 +148,17 @@ func (p *publication) stage() (err error) {
 // by that a sweep tells a live stage from a dead one.
 func (p *publication) witness() error {
 	err := p.c.r.sys.lock(p.file)
-	if err != nil && notHere(err) || err == syscall.ENOLCK {
+	if err != nil && noLock(err) {
 		p.lose("stage-lock")
 		return nil
 	}
 	return err
+}
+
+// noLock is true when the file system has no locks, or on NFS none for a file
+// that is open for reading only.
+func noLock(err error) bool {
+	return notHere(err) || err == syscall.ENOLCK || err == syscall.EBADF
 }
 
 // lose notes what a fallback could not give, each once.

@@ -5,7 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -280,6 +282,105 @@ func TestIfMatchNeedsProof(t *testing.T) {
 		must(t, err)
 		_, err = r.Put("f", nil, PutOptions{IfMatch: &known})
 		want(t, "a digest without Read", err, ErrPolicy)
+		untouched(t, base)
+	})
+}
+
+// A counter that several roots count up by compare-and-swap misses nothing.
+func TestSwapLosesNoUpdate(t *testing.T) {
+	const writers, each = 6, 100
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		must(t, os.WriteFile(base+"/root/f", []byte("0"), 0o600))
+		var wg sync.WaitGroup
+		for range writers {
+			wg.Go(func() {
+				own, err := Open(base+"/root", Compat())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer own.Close()
+				for range each {
+					for !countUp(t, own) {
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got := content(t, base, "f"); got != strconv.Itoa(writers*each) {
+			t.Errorf("counted to %s, want %d", got, writers*each)
+		}
+		noStage(t, base)
+	})
+}
+
+// countUp reports whether it is done with one step, be it by a failure.
+func countUp(t *testing.T, r *Root) bool {
+	now, err := r.Receipt("f")
+	if err != nil {
+		return false // replaced while it was looked at
+	}
+	data, err := r.ReadFile("f")
+	if err != nil || r.Check(now) != nil {
+		return false
+	}
+	n, err := strconv.Atoi(string(data))
+	if err == nil {
+		_, err = r.Put("f", []byte(strconv.Itoa(n+1)), PutOptions{IfMatch: &now})
+	}
+	if errors.Is(err, ErrChanged) || errors.Is(err, ErrUnstable) {
+		return false
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return true
+}
+
+// The expected file may be locked by others, unreadable, or on a file system
+// without locks.
+func TestSwapLocksTarget(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		old, err := r.Receipt("f")
+		must(t, err)
+		holder, err := os.Open(base + "/root/f")
+		must(t, err)
+		must(t, syscall.Flock(int(holder.Fd()), syscall.LOCK_EX))
+		_, err = r.Put("f", nil, PutOptions{IfMatch: &old})
+		want(t, "locked by another", err, ErrUnstable)
+		untouched(t, base)
+		must(t, holder.Close())
+		for _, missing := range []error{syscall.ENOLCK, syscall.EOPNOTSUPP, syscall.EBADF, syscall.ENOSYS} {
+			s := hook(r, answers(map[string]error{"lock": missing}))
+			old, err = r.Put("f", []byte("content"), PutOptions{IfMatch: &old})
+			must(t, err)
+			if !slices.Equal(old.Lost, []string{"stage-lock", "swap-lock"}) {
+				t.Errorf("lost %q", old.Lost)
+			}
+			r.sys = s.system
+		}
+		s := hook(r, func(event string) error {
+			if event == "open f" {
+				return syscall.EACCES
+			}
+			return nil
+		})
+		_, err = r.Put("f", nil, PutOptions{IfMatch: &old})
+		want(t, "not to be opened at all", err, syscall.EACCES)
+		opens := 0
+		s.before = func(event string) error {
+			if event == "open f" {
+				if opens++; opens == 1 {
+					return syscall.EACCES
+				}
+			}
+			return nil
+		}
+		got, err := r.Put("f", []byte("content"), PutOptions{IfMatch: &old})
+		must(t, err)
+		if !slices.Equal(got.Lost, []string{"swap-lock"}) {
+			t.Errorf("lost %q", got.Lost)
+		}
 		untouched(t, base)
 	})
 }
