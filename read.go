@@ -137,7 +137,7 @@ func (c *call) readAll(h handle, dst []byte, size int64) ([]byte, error) {
 // maxReserve bounds the buffer that a size alone gets. A file system can claim
 // any size, and a sparse file has one for free; beyond this the buffer grows with
 // what is really read.
-const maxReserve = 1 << 30
+const maxReserve = 1 << 28
 
 // bigRead is where clearing a fresh buffer begins to cost more than the rest.
 const bigRead = 32 << 10
