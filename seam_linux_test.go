@@ -98,6 +98,13 @@ func (s *seam) open(d handle, n string, how openHow, perm fs.FileMode) (handle, 
 	return s.system.open(d, n, how, perm)
 }
 
+func (s *seam) openDir(d handle, n string) (handle, error) {
+	if err := s.event("enter", n); err != nil {
+		return noHandle, err
+	}
+	return s.system.openDir(d, n)
+}
+
 func (s *seam) stat(d handle, n string, full bool) (status, error) {
 	if err := s.event("stat", n); err != nil {
 		return status{}, err
