@@ -113,7 +113,7 @@ func TestBindRelativePath(t *testing.T) {
 
 // case 7: a root opened by a link is the directory the link led to, and
 // retargeting the link has no effect; with BindPath it is noticed.
-func TestRootOpenedByLink(t *testing.T) {
+func TestBindToLink(t *testing.T) {
 	base := t.TempDir()
 	for _, dir := range []string{"a", "b"} {
 		must(t, os.Mkdir(base+"/"+dir, 0o755))

@@ -237,7 +237,7 @@ func TestFileReadDir(t *testing.T) {
 func TestReadDirWithoutTypes(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		must(t, os.WriteFile(base+"/root/gone", nil, 0o600))
-		r.sys = untyped{r.sys, base + "/root/gone"}
+		r.sys = typeless{r.sys, base + "/root/gone"}
 		entries, err := r.ReadDir(".")
 		must(t, err)
 		var got []string
@@ -251,12 +251,12 @@ func TestReadDirWithoutTypes(t *testing.T) {
 	})
 }
 
-type untyped struct {
+type typeless struct {
 	system
 	gone string
 }
 
-func (u untyped) list(dir handle, scratch []byte) ([]direntry, error) {
+func (u typeless) list(dir handle, scratch []byte) ([]direntry, error) {
 	entries, err := u.system.list(dir, scratch)
 	for i := range entries {
 		entries[i].typed, entries[i].mode = false, 0
