@@ -203,11 +203,16 @@ func (c *call) walkTo(w *walker, path string) error {
 
 // settle takes over the directory a walk ended in.
 func (c *call) settle(w *walker) error {
-	c.dir, c.owned, c.containment, c.parent = c.r.dir, false, KernelAtomic, w.canonical()
-	if len(w.stack) > 0 {
-		c.dir, c.owned, c.containment = w.release(), true, Walked
+	c.dir, c.owned, c.containment, c.parent = c.r.dir, false, KernelAtomic, ""
+	if w.depth == 0 {
+		return nil
 	}
-	if c.r.policy.Containment == Walked || !c.owned {
+	confirm := c.r.policy.Containment != Walked
+	if c.verb.traced || confirm {
+		c.parent = w.canonical()
+	}
+	c.dir, c.owned, c.containment = w.release(), true, Walked
+	if !confirm {
 		return nil
 	}
 	return c.confirm()

@@ -415,7 +415,7 @@ func TestManyWriters(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 64 {
 				wg.Go(func() {
-					for range 20 {
+					for range 8 {
 						if _, err := r.Put("f", bytes.Repeat([]byte{byte(i)}, 5000), PutOptions{Durability: d}); err != nil {
 							t.Errorf("writer %d: %v", i, err)
 						}
