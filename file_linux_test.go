@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -166,16 +167,17 @@ func TestFileWriteLimit(t *testing.T) {
 		f, err := r.OpenView("w", os.O_WRONLY|os.O_CREATE, 0o600)
 		must(t, err)
 		defer f.Close()
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				for range 20 {
-					f.Write([]byte("xyz"))
-				}
-			})
-		}
-		wg.Wait()
-		if got := content(t, base, "w"); len(got) != 9 {
+		second := make(chan error, 1)
+		hook(r, once("write", func() {
+			go func() { _, err := f.Write(make([]byte, 6)); second <- err }()
+			for range 10_000 { // time enough for the second to go wrong
+				runtime.Gosched()
+			}
+		}))
+		_, err = f.Write(make([]byte, 6))
+		must(t, err)
+		want(t, "the second writer", <-second, ErrTooLarge)
+		if got := content(t, base, "w"); len(got) != 6 {
 			t.Errorf("%d bytes", len(got))
 		}
 	})
