@@ -6,6 +6,8 @@ import (
 	"errors"
 	"hash"
 	"io/fs"
+	"strconv"
+	"strings"
 
 	"github.com/caproot/caproot/identity"
 )
@@ -35,18 +37,15 @@ func (p *publication) attach() (identity.Publication, error) {
 			return how, err
 		}
 		// ENOENT of a rename is of the stage, or of the target's directory.
-		if gone := p.checkTemp(); gone != nil {
-			return 0, gone
+		if err := p.checkTemp(); err != nil {
+			return 0, err
 		}
-		if !p.goneMeanwhile() {
+		if err := p.look(); err != nil {
 			return 0, err
 		}
 	}
 	return 0, ErrUnstable
 }
-
-// goneMeanwhile sees that there is nothing to replace any more.
-func (p *publication) goneMeanwhile() bool { return p.look() == nil && !p.exists }
 
 // attachNew names the file where nothing is; EEXIST when something is.
 func (p *publication) attachNew() error {
@@ -64,12 +63,21 @@ func (p *publication) attachNew() error {
 		return err
 	}
 	err := moveNew(c.r.sys, c.dir, p.temp, c.dir, c.leaf)
-	if err == nil {
-		p.temp = ""
-		return p.verify()
+	if errors.Is(err, errBothNames) {
+		p.lose("cleanup")
+		err = nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	p.temp = ""
+	p.verify()
+	return nil
 }
+
+// errBothNames is moveNew's answer when the new name is there and the old one
+// could not be taken away.
+var errBothNames = errors.New("linked, but the old name could not be removed")
 
 // moveNew renames without ever replacing. Where the flag is missing a regular
 // file is linked and unlinked instead; between the two it has both names.
@@ -88,12 +96,14 @@ func moveNew(sys system, from handle, name string, to handle, newName string) er
 	if err := sys.link(from, name, to, newName); err != nil {
 		return err
 	}
-	return sys.remove(from, name, false)
+	if err := sys.remove(from, name, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &detail{errBothNames, err.Error(), err}
+	}
+	return nil
 }
 
 // attachOver replaces what the target names.
 func (p *publication) attachOver() (identity.Publication, error) {
-	c := p.c
 	if p.temp == "" {
 		if err := p.nameStage(); err != nil {
 			return 0, err
@@ -103,27 +113,40 @@ func (p *publication) attachOver() (identity.Publication, error) {
 		return 0, err
 	}
 	if p.o.IfMatch != nil {
+		if err := p.markStage(); err != nil {
+			return 0, err
+		}
 		return p.swap()
 	}
 	if p.o.Durability == DurabilityVolatile {
 		if err := p.exchangeAway(); err == nil || !noFlag(err) {
 			return identity.Renamed, err
 		}
-		p.lost = append(p.lost, "exchange")
+		p.lose("exchange")
 	}
+	return identity.Renamed, p.replace()
+}
+
+// replace renames over what the target names.
+func (p *publication) replace() error {
+	c := p.c
 	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, replacing); err != nil {
-		return 0, err
+		return err
 	}
 	p.temp = ""
-	return identity.Renamed, p.verify()
+	p.verify()
+	return nil
 }
 
 // nameStage gives an unnamed stage a name to be renamed from.
 func (p *publication) nameStage() error {
 	c := p.c
 	for range maxRaces {
-		name := stagePrefix + rand.Text()
-		err := c.r.sys.publish(p.file, c.dir, name)
+		name, err := p.stageName()
+		if err != nil {
+			return err
+		}
+		err = c.r.sys.publish(p.file, c.dir, name)
 		switch {
 		case err == nil:
 			p.temp = name
@@ -138,11 +161,57 @@ func (p *publication) nameStage() error {
 	return ErrUnstable
 }
 
+// stageName is a new name for the stage. Before an exchange that may have to be
+// taken back it tells the file's number: what the exchange puts under that name
+// has another one, so no sweep takes the displaced object, perhaps the only copy
+// of another writer's, for a stage.
+func (p *publication) stageName() (string, error) {
+	if p.o.IfMatch == nil {
+		return stagePrefix + rand.Text(), nil
+	}
+	st, err := p.c.r.sys.stat(p.file, "", false)
+	return markedPrefix + strconv.FormatUint(st.ino, 10) + "-" + rand.Text(), err
+}
+
+// markStage renames a stage that got its name before it had a number.
+func (p *publication) markStage() error {
+	c := p.c
+	for range maxRaces {
+		if strings.HasPrefix(p.temp, markedPrefix) {
+			return nil
+		}
+		name, err := p.stageName()
+		if err != nil {
+			return err
+		}
+		switch err := moveNew(c.r.sys, c.dir, p.temp, c.dir, name); {
+		case err == nil:
+			p.temp = name
+		case !errors.Is(err, fs.ErrExist):
+			return err
+		}
+	}
+	return ErrUnstable
+}
+
+// share makes sure, before the file is handed out, that it is this file that
+// will get the target's name.
+func (p *publication) share() error {
+	if p.shared = true; p.temp != "" {
+		return nil
+	}
+	// "." is always there: an answer about it says that the call works.
+	if err := p.c.r.sys.publish(p.file, p.c.dir, "."); err != nil && notHere(err) {
+		return p.copyToNamed()
+	}
+	return nil
+}
+
 // copyToNamed copies an unnamed stage that cannot be named, for want of the
 // capability and of /proc, into one that has a name.
 func (p *publication) copyToNamed() error {
 	sys, old := p.c.r.sys, p.file
-	p.lost = append(p.lost, "unnamed-file")
+	p.lose("unnamed-file")
 	name := stagePrefix + rand.Text()
 	file, err := sys.open(p.c.dir, name, forRead|forWrite|creating|exclusive, stageMode(p.mode))
 	if err != nil {
@@ -153,7 +222,7 @@ func (p *publication) copyToNamed() error {
 	if err := p.witness(); err != nil {
 		return err
 	}
-	buf := make([]byte, 128<<10)
+	buf := make([]byte, copyBytes)
 	for offset := int64(0); ; {
 		n, err := sys.readAt(old, buf, offset)
 		if err != nil {
@@ -162,100 +231,23 @@ func (p *publication) copyToNamed() error {
 		if n == 0 {
 			return p.finish()
 		}
-		if err := writeAll(sys, file, buf[:n]); err != nil {
+		if _, err := writeAll(sys, file, buf[:n]); err != nil {
 			return err
 		}
 		offset += int64(n)
 	}
 }
 
-// verify sees that the target names the file now.
+// verify looks whether the target names the file now. If not, the next writer
+// or a consumer of the file was fast, which is no failure of this call.
 //
-// RACE: someone with rights in the directory who guesses the stage's 130 random
-// bits, or lists the directory in the microseconds before, can have put another
-// file under its name; that is noticed here, after the fact.
-func (p *publication) verify() error {
+// RACE: or someone with rights in the directory listed it in the microseconds
+// before and put another file under the stage's name. That cannot be told apart,
+// and gains nothing over replacing the target.
+func (p *publication) verify() {
 	mine, err := p.c.r.sys.stat(p.file, "", false)
-	if err != nil {
-		return err
+	named, nerr := p.c.r.sys.stat(p.c.dir, p.c.leaf, false)
+	if err != nil || nerr != nil || !named.sameNumbers(&mine) {
+		p.lose("unverified")
 	}
-	named, err := p.c.r.sys.stat(p.c.dir, p.c.leaf, false)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err != nil || !named.sameNumbers(&mine) {
-		return because(ErrChanged, "the target was replaced right after publication")
-	}
-	return nil
-}
-
-// exchangeAway puts the file in place by exchange and removes what it displaced.
-func (p *publication) exchangeAway() error {
-	c := p.c
-	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
-		return err
-	}
-	temp := p.temp
-	p.temp = ""
-	return c.r.sys.remove(c.dir, temp, false)
-}
-
-// swap is compare-and-swap: what is displaced is inspected while it still has
-// a name, and put back if it is not the expected object.
-func (p *publication) swap() (identity.Publication, error) {
-	c := p.c
-	if err := p.expectAt(c.leaf); err != nil {
-		return 0, err
-	}
-	err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging)
-	if err != nil {
-		if !noFlag(err) {
-			return 0, err
-		}
-		p.lost = append(p.lost, "exchange")
-		if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, replacing); err != nil {
-			return 0, err
-		}
-		p.temp = ""
-		return identity.Checked, p.verify()
-	}
-	if err := p.expectAt(p.temp); err != nil {
-		return 0, p.swapBack(err)
-	}
-	temp := p.temp
-	p.temp = ""
-	if err := c.r.sys.remove(c.dir, temp, false); err != nil {
-		return 0, err
-	}
-	return identity.Swapped, nil
-}
-
-// expectAt compares what name holds with the expected receipt.
-func (p *publication) expectAt(name string) error {
-	h, err := p.c.r.sys.open(p.c.dir, name, pathOnly, 0)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return because(ErrChanged, "the expected file is gone")
-		}
-		return err
-	}
-	defer p.c.r.sys.close(h)
-	return p.c.expect(p.o.IfMatch, h, name)
-}
-
-// swapBack undoes an exchange that displaced the wrong object. If a third
-// writer changed the target in between, everything keeps a name and the error
-// tells it.
-func (p *publication) swapBack(why error) error {
-	c := p.c
-	kept := &detail{ErrChanged, "displaced object kept as " + p.temp, why}
-	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
-		p.temp = ""
-		return kept
-	}
-	if p.checkTemp() != nil {
-		p.temp = ""
-		return kept
-	}
-	return why
 }

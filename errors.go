@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
+
+	"github.com/hashicorp/go-multierror"
 )
 
 // reason is a cause that callers compare by identity. It may stand for one
@@ -81,10 +83,15 @@ func because(kind error, text string) error { return &detail{kind: kind, text: t
 // "hardlink", "special", "changed", "unstable", "revoked", "too-large",
 // "mount", "unsupported", "name", "closed", "canceled", "not-exist", "exist",
 // "not-empty", "not-dir", "is-dir", "permission", "busy", "loop", "no-space"
-// or, for everything else, "io". It is "" for nil.
+// or, for everything else, "io". It is "" for nil. Of collected failures it is
+// the code of the first, which the others followed from.
 func Code(err error) string {
 	if err == nil {
 		return ""
+	}
+	var all *multierror.Error
+	if errors.As(err, &all) && len(all.Errors) > 0 {
+		return Code(all.Errors[0])
 	}
 	for _, r := range []error{ErrEscape, ErrRevoked, ErrSymlink, ErrHardlink, ErrSpecial, ErrMount,
 		ErrChanged, ErrUnstable, ErrTooLarge, ErrPolicy, ErrName, ErrUnsupported} {

@@ -37,24 +37,27 @@ type telling struct {
 	ancestry  bool
 }
 
-// tell writes the receipt of the object that the place names.
+// tell writes the receipt of the object that the place names. With an error it
+// has only what the call knew already: how the object was published.
 func (c *call) tell(t *telling) (identity.Receipt, error) {
+	receipt := identity.Receipt{
+		Op: t.op, Path: c.canonical(), SHA256: t.digest, Containment: c.containment,
+		Durability: t.achieved, Asked: t.asked, Published: t.published, Lost: t.lost,
+	}
 	st, err := c.r.sys.stat(t.object, "", false)
 	if err != nil {
-		return identity.Receipt{}, err
+		return receipt, err
 	}
 	id, err := c.r.sys.identify(t.object)
 	if err != nil {
-		return identity.Receipt{}, err
+		return receipt, err
 	}
 	root, err := c.r.self()
 	if err != nil {
-		return identity.Receipt{}, err
+		return receipt, err
 	}
-	receipt := identity.Receipt{
-		Op: t.op, Path: c.canonical(), ID: id, Root: root, Size: st.size, Mode: st.mode, Nlink: st.nlink, ModTime: st.mtime.time(),
-		SHA256: t.digest, Containment: c.containment, Durability: t.achieved, Asked: t.asked, Published: t.published, Lost: t.lost,
-	}
+	receipt.ID, receipt.Root = id, root
+	receipt.Size, receipt.Mode, receipt.Nlink, receipt.ModTime = st.size, st.mode, st.nlink, st.mtime.time()
 	if t.ancestry {
 		receipt.Ancestry, err = c.ancestry()
 	}
@@ -101,7 +104,10 @@ func (r *Root) Receipt(name string, with ...Evidence) (identity.Receipt, error) 
 		want |= w
 	}
 	receipt, err := c.observe(want)
-	return receipt, c.fail(err)
+	if err != nil {
+		return identity.Receipt{}, c.fail(err)
+	}
+	return receipt, nil
 }
 
 func (c *call) observe(want Evidence) (receipt identity.Receipt, err error) {
@@ -194,7 +200,7 @@ func (c *call) digestOf(name string, want *status) (string, error) {
 
 func digest(sys system, file handle, limit int64) (string, error) {
 	sum, total := sha256.New(), int64(0)
-	buf := make([]byte, 128<<10)
+	buf := make([]byte, copyBytes)
 	for {
 		n, err := sys.read(file, buf)
 		if err != nil {
@@ -297,14 +303,16 @@ func (c *call) syncDir(dir handle, d Durability, lost *[]string) (Durability, er
 		return DurabilityDir, nil
 	}
 	if !noDirSync(err) {
-		return DurabilityFile, &detail{errPublished, err.Error(), err}
+		return DurabilityFile, published(err)
 	}
 	*lost = append(*lost, "dir-sync")
 	return DurabilityFile, nil
 }
 
-// errPublished marks a failure after the new content had its name.
-var errPublished = errors.New("published, but the directory was not flushed")
+// published marks a failure after the new content had its name.
+func published(err error) error { return &detail{errPublished, err.Error(), err} }
+
+var errPublished = errors.New("published all the same")
 
 // durability is what a call gets that asked for d.
 func (c *call) durability(d Durability) Durability {

@@ -22,7 +22,7 @@ type File struct {
 	how  openHow
 	life lifetime
 
-	mu      sync.Mutex // guards the listing
+	mu      sync.Mutex // guards the listing, and the room for a write
 	scratch []byte
 	listed  []direntry // read from the system, not yet handed out
 }
@@ -140,20 +140,40 @@ func (f *File) ReadAt(p []byte, offset int64) (n int, err error) {
 	return n, nil
 }
 
-// Write writes all of p at the file's offset. It returns ErrTooLarge when p is
-// longer than Policy.MaxWriteBytes.
+// Write writes all of p at the file's offset. It returns ErrTooLarge when that
+// would end beyond Policy.MaxWriteBytes.
 func (f *File) Write(p []byte) (int, error) {
 	if err := f.enter(); err != nil {
 		return 0, f.fail("write", err)
 	}
 	defer f.life.leave()
-	if int64(len(p)) > f.r.policy.MaxWriteBytes {
-		return 0, f.fail("write", ErrTooLarge)
+	if limit := f.r.policy.MaxWriteBytes; limit != NoLimit {
+		// Two writes must not both find room for themselves.
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		at, err := f.writesAt()
+		if err == nil && int64(len(p)) > limit-at {
+			err = ErrTooLarge
+		}
+		if err != nil {
+			return 0, f.fail("write", err)
+		}
 	}
-	if err := writeAll(f.r.sys, f.h, p); err != nil {
-		return 0, f.fail("write", err)
+	n, err := writeAll(f.r.sys, f.h, p)
+	return n, f.fail("write", err)
+}
+
+// writesAt is where the next Write begins. What has no offset, as a FIFO, has
+// no size to limit either.
+func (f *File) writesAt() (int64, error) {
+	st, err := f.r.sys.stat(f.h, "", false)
+	switch {
+	case err != nil || st.isSpecial():
+		return 0, err
+	case f.how&appending != 0:
+		return st.size, nil
 	}
-	return len(p), nil
+	return f.r.sys.seek(f.h, 0, io.SeekCurrent)
 }
 
 // WriteAt writes all of p at an offset. It returns ErrTooLarge when that would

@@ -36,8 +36,10 @@ func (r *Root) Rename(oldName, newName string) error {
 // kernel in the same step; where it cannot, a file is linked and unlinked, and
 // anything else is ErrUnsupported. Two names of one file become one.
 //
-// An error after the kernel has moved, as from a directory flush, is ErrChanged
-// or the system's own; it does not mean that nothing happened.
+// It returns ErrChanged when what was moved is not the object it looked at, as
+// the name was given to another one meanwhile, or is not where it was moved to
+// any more. With another error after the move, as from a directory flush, the
+// receipt's Published is not Unpublished.
 func (r *Root) Move(from, to string, o MoveOptions) (identity.Receipt, error) {
 	return r.move(&verbMove, from, to, o)
 }
@@ -82,10 +84,12 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 	if from.verb == &verbRename {
 		return receipt, nil
 	}
-	if t.achieved, err = syncMove(from, to, &t); err != nil {
-		return receipt, err
+	t.achieved, err = syncMove(from, to, &t)
+	receipt, terr := to.tell(&t)
+	if err == nil && terr != nil {
+		err = published(terr)
 	}
-	return to.tell(&t)
+	return receipt, err
 }
 
 // admitMove decides on the object at the old name.

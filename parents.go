@@ -17,6 +17,9 @@ func (p *publication) toPlace() error {
 	if first, _ := pathsafe.Next(c.shape.Parent, c.r.policy.Names); first == "" {
 		return err
 	}
+	if err := p.admitNew(); err != nil {
+		return err
+	}
 	mode := p.o.ParentMode
 	if mode == 0 {
 		mode = 0o700

@@ -61,16 +61,23 @@ func (c *call) admit() error {
 	if p.Rights&c.verb.needs != c.verb.needs {
 		return because(ErrPolicy, c.verb.name+" needs a right the root does not have")
 	}
-	if p.Bind == BindPath {
-		if err := c.r.bound.check(c.r.sys); err != nil {
-			return err
-		}
+	if err := c.bound(); err != nil {
+		return err
 	}
 	var err error
 	if c.shape, err = pathsafe.Parse(c.name, p.Names); err != nil {
 		return nameError(err)
 	}
 	return nil
+}
+
+// bound returns ErrChanged when the policy binds the root to its path and that
+// names another directory by now.
+func (c *call) bound() error {
+	if c.r.policy.Bind != BindPath {
+		return nil
+	}
+	return c.r.bound.check(c.r.sys)
 }
 
 // nameError gives a refused spelling its cause: leaving the root by an
@@ -196,11 +203,16 @@ func (c *call) walkTo(w *walker, path string) error {
 
 // settle takes over the directory a walk ended in.
 func (c *call) settle(w *walker) error {
-	c.dir, c.owned, c.containment, c.parent = c.r.dir, false, KernelAtomic, w.canonical()
-	if len(w.stack) > 0 {
-		c.dir, c.owned, c.containment = w.release(), true, Walked
+	c.dir, c.owned, c.containment, c.parent = c.r.dir, false, KernelAtomic, ""
+	if w.depth == 0 {
+		return nil
 	}
-	if c.r.policy.Containment == Walked || !c.owned {
+	confirm := c.r.policy.Containment != Walked
+	if c.verb.traced || confirm {
+		c.parent = w.canonical()
+	}
+	c.dir, c.owned, c.containment = w.release(), true, Walked
+	if !confirm {
 		return nil
 	}
 	return c.confirm()
@@ -211,7 +223,7 @@ func (c *call) settle(w *walker) error {
 func (c *call) confirm() error {
 	dir, err := c.r.beneath.openBeneath(c.r.dir, c.parent, pathOnly|directoryOnly|followLeaf, 0, c.beneathRule()|noSymlinks)
 	if err != nil {
-		if undecided(err) {
+		if undecided(err) && err != syscall.ENAMETOOLONG {
 			return ErrUnstable
 		}
 		return err
@@ -262,7 +274,7 @@ func (c *call) openAgain(how openHow, perm fs.FileMode) (handle, error) {
 		}
 		c.r.sys.close(h)
 		h, err = c.r.beneath.openBeneath(c.r.dir, c.shape.Path, how, perm, c.beneathRule())
-		if err == nil || !undecided(err) {
+		if err == nil || !undecided(err) || err == syscall.ENAMETOOLONG {
 			return h, err
 		}
 	}

@@ -16,15 +16,26 @@ var verbPut = verb{name: "put", changes: true, traced: true}
 // PutOptions are the options of Put, PutFrom and Stage.
 type PutOptions struct {
 	// Mode is the exact mode of the file, whatever the umask. Zero keeps the mode
-	// (and the owner, where permitted) of the file that is replaced, else 0600.
+	// of the file that is replaced, as far as Policy.Modes has it, else 0600.
+	// Owner and group are kept where the system permits; where it does not,
+	// Receipt.Lost has "owner", and a mode that is kept goes without setuid and
+	// setgid, and for another group without what others may not do either.
 	Mode fs.FileMode
 	// NoReplace makes an existing name an error that matches fs.ErrExist.
 	NoReplace bool
 	// IfMatch replaces only the object of this receipt, else the error matches
-	// ErrChanged. A digest in the receipt is compared too and needs the right Read. Where the system can exchange two names the comparison is made
-	// on what was displaced, and Receipt.Published is Swapped; another process can
-	// see the new content for that moment even if it is taken back. Elsewhere it
-	// is Checked: a change between comparison and replacement goes unnoticed.
+	// ErrChanged. A digest in the receipt is compared too and needs the right
+	// Read. Where the system can exchange two names the comparison is made on what
+	// was displaced, and Receipt.Published is Swapped; another process can see the
+	// new content for that moment even if it is taken back. If a third writer
+	// comes between, the error tells the name under which a file of another writer
+	// was kept. Elsewhere it is Checked: a change between comparison and
+	// replacement goes unnoticed.
+	//
+	// Of the calls with IfMatch that expect one object only one succeeds, in all
+	// processes: they lock it (flock on Unix). ErrUnstable is returned when
+	// something else holds that lock, and Receipt.Lost has "swap-lock" where the
+	// file cannot be locked. Calls without IfMatch do not ask.
 	IfMatch *identity.Receipt
 	// Durability is what to wait for; the policy's is the least.
 	Durability Durability
@@ -33,10 +44,10 @@ type PutOptions struct {
 	Digest   bool
 	Ancestry bool
 	// Parents makes missing directories, with the exact mode ParentMode or 0700.
-	// It needs the right Mkdir.
+	// It needs the right Mkdir. They stay if the publication fails later.
 	Parents    bool
 	ParentMode fs.FileMode
-	// MaxBytes limits the size beyond the policy's limit; zero does not.
+	// MaxBytes limits the size further than the policy does; zero does not.
 	MaxBytes int64
 }
 
@@ -46,6 +57,12 @@ type PutOptions struct {
 //
 // It returns ErrSymlink when name is a link that the policy does not follow,
 // ErrSpecial for a FIFO, socket or device, ErrTooLarge beyond a limit.
+//
+// With an error nothing was published, unless the receipt says otherwise: its
+// Published is not Unpublished when the content has its name and something
+// failed after that, as the flush of the directory. A file that was displaced
+// by exchange and could not be removed is no error: it stays under the name of
+// a stage, and Receipt.Lost has "cleanup".
 func (r *Root) Put(name string, data []byte, o PutOptions) (identity.Receipt, error) {
 	var c call
 	if err := c.begin(r, &verbPut, name); err != nil {
@@ -53,47 +70,71 @@ func (r *Root) Put(name string, data []byte, o PutOptions) (identity.Receipt, er
 	}
 	defer c.end()
 	p := publication{c: &c, o: o}
-	err := p.open()
+	receipt, err := p.put(data)
+	return receipt, c.fail(p.end(err))
+}
+
+func (p *publication) put(data []byte) (identity.Receipt, error) {
+	err := p.open(len(data))
 	if err == nil {
-		err = p.write(data)
+		_, err = p.write(data)
 	}
-	var receipt identity.Receipt
-	if err == nil {
-		receipt, err = p.publish()
+	if err != nil {
+		return identity.Receipt{}, err
 	}
-	return receipt, c.fail(p.abort(err))
+	return p.publish()
 }
 
 // PutFrom is Put for content that is read from src until io.EOF. An error of
-// src, or the end of ctx between two reads, publishes nothing.
+// src, or the end of ctx before the publication, publishes nothing; the error
+// then matches that of src, or ctx.Err() and the cause.
 func (r *Root) PutFrom(ctx context.Context, name string, src io.Reader, o PutOptions) (identity.Receipt, error) {
 	s, err := r.Stage(name, o)
 	if err != nil {
 		return identity.Receipt{}, err
 	}
 	defer s.Abort()
-	buf := make([]byte, 128<<10)
-	for empty := 0; ; {
+	if err := s.fill(ctx, src); err != nil {
+		return identity.Receipt{}, err
+	}
+	return s.Commit()
+}
+
+// maxEmptyReads is how often in a row a reader may give nothing, as in bufio.
+const maxEmptyReads = 100
+
+// fill reads src to its end.
+func (s *Staged) fill(ctx context.Context, src io.Reader) error {
+	buf := make([]byte, copyBytes)
+	for empty, end := 0, false; ; {
 		if err := ctx.Err(); err != nil {
-			return identity.Receipt{}, s.c.fail(context.Cause(ctx))
+			return s.c.fail(ended(err, context.Cause(ctx)))
 		}
-		n, rerr := src.Read(buf)
-		if _, err := s.Write(buf[:n]); err != nil {
-			return identity.Receipt{}, err
+		if end {
+			return nil
 		}
-		if rerr == io.EOF {
-			return s.Commit()
+		n, err := src.Read(buf)
+		if _, werr := s.Write(buf[:n]); werr != nil {
+			return werr
 		}
 		if empty++; n > 0 {
 			empty = 0
 		}
-		if rerr == nil && empty == 100 {
-			rerr = io.ErrNoProgress
-		}
-		if rerr != nil {
-			return identity.Receipt{}, s.c.fail(rerr)
+		switch end = err == io.EOF; {
+		case err != nil && !end:
+			return s.c.fail(err)
+		case empty == maxEmptyReads && !end:
+			return s.c.fail(io.ErrNoProgress)
 		}
 	}
+}
+
+// ended is the error of a context with its cause.
+func ended(err, cause error) error {
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return &detail{err, cause.Error(), cause}
 }
 
 // Staged is content on its way to a name. It is safe for concurrent use.
@@ -109,7 +150,7 @@ type Staged struct {
 // Stage begins a publication. Write the content, then Commit; Abort or Close
 // without Commit leaves no trace. A Staged holds two descriptors until then. It
 // does not keep its Root open: after Root.Close its methods return fs.ErrClosed,
-// and Abort still cleans up.
+// and Abort still cleans up. What the target names is looked at again by Commit.
 func (r *Root) Stage(name string, o PutOptions) (*Staged, error) {
 	s := &Staged{}
 	if err := s.c.begin(r, &verbPut, name); err != nil {
@@ -117,7 +158,7 @@ func (r *Root) Stage(name string, o PutOptions) (*Staged, error) {
 	}
 	defer r.life.leave()
 	s.p = publication{c: &s.c, o: o}
-	err := s.p.open()
+	err := s.p.open(0)
 	if err == nil && !s.c.owned {
 		// The stage outlives the call, so it needs a handle of its own.
 		if s.c.dir, err = r.sys.dup(s.c.dir); err == nil {
@@ -125,14 +166,15 @@ func (r *Root) Stage(name string, o PutOptions) (*Staged, error) {
 		}
 	}
 	if err != nil {
-		err = s.c.fail(s.p.abort(err))
+		err = s.c.fail(s.p.end(err))
 		s.c.leavePlace()
 		return nil, err
 	}
 	return s, nil
 }
 
-// Write adds to the content.
+// Write adds to the content. After a failed Write the content is not whole, and
+// Write and Commit return that error.
 func (s *Staged) Write(data []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,10 +182,8 @@ func (s *Staged) Write(data []byte) (int, error) {
 		return 0, s.c.fail(err)
 	}
 	defer s.c.r.life.leave()
-	if err := s.p.write(data); err != nil {
-		return 0, s.c.fail(err)
-	}
-	return len(data), nil
+	n, err := s.p.write(data)
+	return n, s.c.fail(err)
 }
 
 func (s *Staged) enter() error {
@@ -153,8 +193,10 @@ func (s *Staged) enter() error {
 	return s.c.r.life.enter()
 }
 
-// File returns a further descriptor of the staged file. It shares the file's
-// offset and its lock, and stays open after Commit. It needs the right Share.
+// File returns a further descriptor of the file that will be published. It
+// shares the file's offset and its lock, and stays open after Commit. What is
+// written to it counts for limits and digest when Commit begins, and nothing of
+// it is held back after that. It needs the right Share.
 func (s *Staged) File() (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,6 +206,10 @@ func (s *Staged) File() (*os.File, error) {
 	defer s.c.r.life.leave()
 	if s.c.r.policy.Rights&Share == 0 {
 		return nil, s.c.fail(because(ErrPolicy, "needs Share"))
+	}
+	if err := s.p.share(); err != nil {
+		s.p.broken = err
+		return nil, s.c.fail(err)
 	}
 	h, err := s.c.r.sys.dup(s.p.file)
 	if err != nil {
@@ -184,20 +230,34 @@ func (s *Staged) Commit() (identity.Receipt, error) {
 		return s.receipt, s.err
 	}
 	defer s.c.r.life.leave()
-	receipt, err := s.p.publish()
-	if s.end(err); err == nil {
-		s.receipt = receipt
-	}
+	receipt, err := s.commit()
+	s.receipt = receipt
+	s.end(err)
 	return s.receipt, s.err
 }
 
+// commit publishes under what holds now: mode and owner to keep are those of
+// the file that the target names by now. NoReplace leaves that to the kernel.
+func (s *Staged) commit() (receipt identity.Receipt, err error) {
+	if err = s.p.broken; err == nil {
+		err = s.c.bound()
+	}
+	if err == nil && !s.p.o.NoReplace {
+		err = s.p.look()
+	}
+	if err != nil {
+		return receipt, err
+	}
+	return s.p.publish()
+}
+
 func (s *Staged) end(err error) {
-	s.done, s.err = true, s.c.fail(s.p.abort(err))
+	s.done, s.err = true, s.c.fail(s.p.end(err))
 	s.c.leavePlace()
 }
 
 // errAborted is what Commit returns after Abort.
-var errAborted = errors.New("stage was aborted")
+var errAborted = because(fs.ErrClosed, "stage was aborted")
 
 // Abort gives the publication up. After Commit, or called again, it does nothing.
 func (s *Staged) Abort() error {

@@ -115,7 +115,7 @@ func (c *call) readAll(h handle, dst []byte, size int64) ([]byte, error) {
 		return dst, ErrTooLarge
 	}
 	start := len(dst)
-	dst = reserve(dst, max(int(size), 0)+1)
+	dst = reserve(dst, int(min(max(size, 0), maxReserve))+1)
 	for {
 		if len(dst) == cap(dst) {
 			dst = append(dst, 0)[:len(dst)]
@@ -127,12 +127,17 @@ func (c *call) readAll(h handle, dst []byte, size int64) ([]byte, error) {
 			return dst, err
 		case int64(len(dst)-start) > limit:
 			return dst, ErrTooLarge
-		case n == 0 || n == int(size) && len(dst)-start == n:
+		case n == 0 || int64(n) == size && len(dst)-start == n:
 			// One short read that ends where the size said is the end of the file.
 			return dst, nil
 		}
 	}
 }
+
+// maxReserve bounds the buffer that a size alone gets. A file system can claim
+// any size, and a sparse file has one for free; beyond this the buffer grows with
+// what is really read.
+const maxReserve = 1 << 28
 
 // bigRead is where clearing a fresh buffer begins to cost more than the rest.
 const bigRead = 32 << 10

@@ -41,20 +41,29 @@ type walker struct {
 	exact   bool        // whatever the umask,
 	durable bool        // and flushed, with the directory they are in
 
-	rest    string // still to walk
-	mustDir bool   // the target of the last link ended in a separator
-	stack   []step
-	first   [8]step // storage of a shallow stack
+	rest    string  // still to walk
+	mustDir bool    // the target of the last link ended in a separator
+	depth   int     // directories entered:
+	first   [8]step // the first of them, so that most walks allocate nothing,
+	further []step  // and the rest
 	nlink   int
 	steps   int
 }
 
 // here is the directory the walk stands in.
 func (w *walker) here() handle {
-	if n := len(w.stack); n > 0 {
-		return w.stack[n-1].dir
+	if w.depth > 0 {
+		return w.at(w.depth - 1).dir
 	}
 	return w.root
+}
+
+// at is the i-th directory entered.
+func (w *walker) at(i int) *step {
+	if i < len(w.first) {
+		return &w.first[i]
+	}
+	return &w.further[i-len(w.first)]
 }
 
 // toLeaf walks until one component is left and returns it unresolved, or ""
@@ -122,31 +131,31 @@ func (w *walker) push(dir handle, name string) error {
 			return err
 		}
 	}
-	if w.stack == nil {
-		w.stack = w.first[:0]
-	}
-	if n := len(w.stack); n >= maxHeld {
-		if old := &w.stack[n-maxHeld]; old.dir != noHandle {
+	if w.depth >= maxHeld {
+		if old := w.at(w.depth - maxHeld); old.dir != noHandle {
 			w.sys.close(old.dir)
 			old.dir = noHandle
 		}
 	}
-	w.stack = append(w.stack, step{dir, name})
+	if n := w.depth - len(w.first); n >= 0 {
+		w.further = append(w.further[:n], step{dir, name})
+	} else {
+		w.first[w.depth] = step{dir, name}
+	}
+	w.depth++
 	return nil
 }
 
 // up goes to the parent the walk came through.
 func (w *walker) up() error {
-	n := len(w.stack)
-	if n == 0 {
+	if w.depth == 0 {
 		if w.links == LinksResolveInRoot {
 			return nil
 		}
 		return ErrEscape
 	}
-	w.sys.close(w.stack[n-1].dir)
-	w.stack = w.stack[:n-1]
-	if n > 1 && w.stack[n-2].dir == noHandle {
+	w.sys.close(w.here())
+	if w.depth--; w.depth > 0 && w.here() == noHandle {
 		return w.regain()
 	}
 	return nil
@@ -156,9 +165,9 @@ func (w *walker) up() error {
 // they had. None of them is a link; should one be by now, that is an error, so
 // the result is inside whatever happened.
 func (w *walker) regain() error {
-	names := make([]string, len(w.stack))
-	for i, s := range w.stack {
-		names[i] = s.name
+	names := make([]string, w.depth)
+	for i := range names {
+		names[i] = w.at(i).name
 	}
 	w.unwind()
 	for _, name := range names {
@@ -174,21 +183,20 @@ func (w *walker) regain() error {
 }
 
 func (w *walker) unwind() {
-	for _, s := range w.stack {
-		if s.dir != noHandle {
-			w.sys.close(s.dir)
+	for ; w.depth > 0; w.depth-- {
+		if dir := w.here(); dir != noHandle {
+			w.sys.close(dir)
 		}
 	}
-	w.stack = w.stack[:0]
 }
 
 func (w *walker) close() { w.unwind() }
 
 // release takes here() out of the walker, for the caller to close.
 func (w *walker) release() handle {
-	n := len(w.stack)
-	dir := w.stack[n-1].dir
-	w.stack[n-1].dir = noHandle
+	top := w.at(w.depth - 1)
+	dir := top.dir
+	top.dir = noHandle
 	return dir
 }
 
@@ -268,7 +276,7 @@ func (w *walker) leavesRoot() bool {
 	if w.links == LinksResolveInRoot {
 		return false
 	}
-	made := len(w.stack) + 1
+	made := w.depth + 1
 	depth := made
 	for rest := w.rest; ; {
 		var name string
@@ -316,15 +324,15 @@ func (w *walker) checkMount(object handle) error {
 
 // canonical is the path of here() below the root; "" is the root.
 func (w *walker) canonical() string {
-	if len(w.stack) == 0 {
+	if w.depth == 0 {
 		return ""
 	}
 	var b strings.Builder
-	for i, s := range w.stack {
+	for i := range w.depth {
 		if i > 0 {
 			b.WriteByte('/')
 		}
-		b.WriteString(s.name)
+		b.WriteString(w.at(i).name)
 	}
 	return b.String()
 }

@@ -69,11 +69,9 @@ func dupFile(f *os.File) (h handle, err error) {
 	if err != nil {
 		return noHandle, err
 	}
-	cerr := raw.Control(func(fd uintptr) {
-		h, err = windowsSystem{}.dup(handle(fd))
-	})
-	if cerr != nil {
-		return noHandle, cerr
+	if raw.Control(func(fd uintptr) { h, err = windowsSystem{}.dup(handle(fd)) }) != nil {
+		// The only failure of its own is a closed file, by an error that os hides.
+		return noHandle, fs.ErrClosed
 	}
 	return h, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash"
 	"io/fs"
+	"slices"
 	"syscall"
 
 	"github.com/hashicorp/go-multierror"
@@ -16,6 +17,10 @@ import (
 // derive from the target, whose name may already be as long as a name can be.
 const stagePrefix = ".caproot-stage-"
 
+// markedPrefix begins the name of a stage that tells its file number. No random
+// text of the others begins so: those have capitals and digits only.
+const markedPrefix = stagePrefix + "of-"
+
 // publication is new content on its way to a name. It lives on the stack of
 // Put, or in a Staged.
 type publication struct {
@@ -24,20 +29,26 @@ type publication struct {
 	mode fs.FileMode // exact; valid when exact
 	keep bool        // the mode of what is replaced, if anything
 
-	file handle
-	temp string // name of the stage; "" while the file has none
-	size int64
-	sum  hash.Hash
-	lost []string
+	file   handle
+	temp   string // name of the stage; "" while the file has none
+	size   int64
+	sum    hash.Hash
+	lost   []string
+	shared bool  // the file was handed out, and holds what others wrote
+	broken error // of a write: the content is not complete any more
 
 	exists bool
 	old    status // of what the target names now
 }
 
-// open checks the target and makes an empty stage beside it.
-func (p *publication) open() (err error) {
+// open checks the target and makes an empty stage beside it, for content of
+// size bytes at least.
+func (p *publication) open(size int) (err error) {
 	c := p.c
 	p.file = noHandle
+	if int64(size) > p.limit() {
+		return ErrTooLarge
+	}
 	if p.mode, err = c.exactMode(p.o.Mode); err != nil {
 		return err
 	}
@@ -109,7 +120,7 @@ func (p *publication) stage() (err error) {
 	if !notHere(err) {
 		return err
 	}
-	p.lost = append(p.lost, "unnamed-file")
+	p.lose("unnamed-file")
 	for range maxRaces {
 		name := stagePrefix + rand.Text()
 		p.file, err = c.r.sys.open(c.dir, name, forRead|forWrite|creating|exclusive, stageMode(p.mode))
@@ -137,51 +148,105 @@ func (p *publication) stage() (err error) {
 // by that a sweep tells a live stage from a dead one.
 func (p *publication) witness() error {
 	err := p.c.r.sys.lock(p.file)
-	if err != nil && notHere(err) || err == syscall.ENOLCK {
-		p.lost = append(p.lost, "stage-lock")
+	if err != nil && noLock(err) {
+		p.lose("stage-lock")
 		return nil
 	}
 	return err
 }
 
-func (p *publication) write(data []byte) error {
-	if p.size += int64(len(data)); p.size > p.limit() {
-		return ErrTooLarge
+// noLock is true when the file system has no locks, or on NFS none for a file
+// that is open for reading only.
+func noLock(err error) bool {
+	return notHere(err) || err == syscall.ENOLCK || err == syscall.EBADF
+}
+
+// lose notes what a fallback could not give, each once.
+func (p *publication) lose(code string) {
+	if !slices.Contains(p.lost, code) {
+		p.lost = append(p.lost, code)
 	}
+}
+
+// write adds to the content. After a failure it is not whole, whatever follows.
+func (p *publication) write(data []byte) (n int, err error) {
+	if p.broken != nil {
+		return 0, p.broken
+	}
+	if int64(len(data)) > p.limit()-p.size {
+		p.broken = ErrTooLarge
+		return 0, p.broken
+	}
+	n, p.broken = writeAll(p.c.r.sys, p.file, data)
+	p.size += int64(n)
 	if p.sum != nil {
-		p.sum.Write(data)
+		p.sum.Write(data[:n])
 	}
-	return writeAll(p.c.r.sys, p.file, data)
+	return n, p.broken
 }
 
 func (p *publication) limit() int64 {
 	limit := p.c.r.policy.MaxWriteBytes
-	if p.o.MaxBytes > 0 {
+	if p.o.MaxBytes != 0 {
 		limit = min(limit, p.o.MaxBytes)
 	}
 	return limit
 }
 
-// publish gives the complete file the target's name.
-func (p *publication) publish() (identity.Receipt, error) {
+// publish gives the complete file the target's name. An error comes with a
+// receipt when the file has its name all the same.
+func (p *publication) publish() (receipt identity.Receipt, err error) {
 	c := p.c
-	t := telling{op: "put", object: p.file, asked: p.o.Durability, ancestry: p.o.Ancestry}
-	if err := p.finish(); err != nil {
-		return identity.Receipt{}, err
+	if p.shared {
+		err = p.measure()
 	}
-	var err error
+	if err == nil {
+		err = p.finish()
+	}
+	if err != nil {
+		return receipt, err
+	}
+	t := telling{op: "put", asked: p.o.Durability, ancestry: p.o.Ancestry}
 	if t.published, err = p.attach(); err != nil {
-		return identity.Receipt{}, err
+		return receipt, err
 	}
-	if t.achieved, err = c.syncDir(c.dir, t.asked, &p.lost); err != nil {
-		return identity.Receipt{}, err
-	}
+	t.object = p.file
+	t.achieved, err = c.syncDir(c.dir, t.asked, &p.lost)
 	if p.sum != nil {
 		t.digest = hexSum(p.sum)
 	}
 	t.lost = p.lost
-	return c.tell(&t)
+	receipt, terr := c.tell(&t)
+	if err == nil && terr != nil {
+		err = published(terr)
+	}
+	return receipt, err
 }
+
+// measure holds a file that others wrote to against the limit, and takes its
+// digest from what it holds.
+func (p *publication) measure() error {
+	if p.sum != nil {
+		p.sum.Reset()
+	}
+	p.size = 0
+	buf := make([]byte, copyBytes)
+	for {
+		n, err := p.c.r.sys.readAt(p.file, buf, p.size)
+		if n == 0 || err != nil {
+			return err
+		}
+		if p.size += int64(n); p.size > p.limit() {
+			return ErrTooLarge
+		}
+		if p.sum != nil {
+			p.sum.Write(buf[:n])
+		}
+	}
+}
+
+// copyBytes is the size of a buffer that content passes through.
+const copyBytes = 128 << 10
 
 // finish gives the file owner, mode and stable storage before it has a name.
 func (p *publication) finish() error {
@@ -191,23 +256,38 @@ func (p *publication) finish() error {
 		return err
 	}
 	mode := p.mode
-	if p.exists && p.keep {
-		mode = p.old.mode & allModes & p.c.r.policy.Modes
-		if a, ok := sys.(accessCopier); ok && a.copyAccess(p.c.dir, p.c.leaf, p.file) != nil {
-			p.lost = append(p.lost, "access-list")
-		}
-	}
-	if p.exists && (st.uid != p.old.uid || st.gid != p.old.gid) {
-		if err := sys.chown(p.file, int(p.old.uid), int(p.old.gid)); err != nil {
-			// A setuid bit must not move to another owner.
-			mode &^= fs.ModeSetuid | fs.ModeSetgid
-			p.lost = append(p.lost, "owner")
+	if p.exists {
+		kept := p.keepOwner(&st)
+		if p.keep {
+			mode = kept & p.c.r.policy.Modes
+			if a, ok := sys.(accessCopier); ok && a.copyAccess(p.c.dir, p.c.leaf, p.file) != nil {
+				p.lose("access-list")
+			}
 		}
 	}
 	if err := setMode(sys, p.file, st.mode&allModes, mode); err != nil {
 		return err
 	}
 	return p.c.syncFile(p.file, p.o.Durability)
+}
+
+// keepOwner gives the file, which is as st says, owner and group of the file to
+// be replaced, as far as the system permits, and returns the mode that may be
+// kept with them.
+func (p *publication) keepOwner(st *status) fs.FileMode {
+	sys, old := p.c.r.sys, &p.old
+	mode := old.mode & allModes
+	if st.uid == old.uid && st.gid == old.gid || sys.chown(p.file, int(old.uid), int(old.gid)) == nil {
+		return mode
+	}
+	p.lose("owner")
+	// A setuid bit must not move to another owner, and what a group was allowed
+	// must not go to another group.
+	mode &^= fs.ModeSetuid | fs.ModeSetgid
+	if st.gid != old.gid && sys.chown(p.file, -1, int(old.gid)) != nil {
+		mode = mode&^0o070 | mode&(mode&0o007<<3)
+	}
+	return mode
 }
 
 // setMode changes the mode through the handle and reads it back: a file system
@@ -235,7 +315,8 @@ func (p *publication) discard() error {
 	if p.temp != "" {
 		if err = p.checkTemp(); err == nil {
 			err = p.c.r.sys.remove(p.c.dir, p.temp, false)
-		} else if err == errStageGone {
+		}
+		if err == errStageGone || errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 		p.temp = ""
@@ -247,12 +328,18 @@ func (p *publication) discard() error {
 	return err
 }
 
-// abort discards the stage after err and reports both, err first.
-func (p *publication) abort(err error) error {
-	if derr := p.discard(); derr != nil && err != nil {
-		return multierror.Append(err, derr)
+// end lets the stage go after err, which is nil when the file has its name,
+// and reports both failures, err first. Some file systems tell only at the
+// close that content did not arrive.
+func (p *publication) end(err error) error {
+	derr := p.discard()
+	switch {
+	case derr == nil:
+		return err
+	case err == nil:
+		return published(derr)
 	}
-	return err
+	return multierror.Append(err, derr)
 }
 
 // errStageGone is a change, not an absence: the target may well be there.
@@ -260,6 +347,9 @@ var errStageGone = because(ErrChanged, "the stage was taken away")
 
 // checkTemp compares what the stage's name names with the open file.
 func (p *publication) checkTemp() error {
+	if p.temp == "" {
+		return errStageGone
+	}
 	mine, err := p.c.r.sys.stat(p.file, "", false)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -50,6 +51,8 @@ var verbSweep = verb{name: "sweep", needs: List | Remove, changes: true}
 // Sweep removes from the directory name the stages of replacements whose
 // process died, and returns how many. A stage is locked for as long as its
 // process lives; one that is locked, or is not a plain file with one name, stays.
+// So does a file that an exchange for PutOptions.IfMatch displaced when its
+// process died before it was judged: it may be another writer's only copy.
 func (r *Root) Sweep(name string) (removed int, err error) {
 	var c call
 	if err := c.begin(r, &verbSweep, name); err != nil {
@@ -76,27 +79,35 @@ func (r *Root) Sweep(name string) (removed int, err error) {
 			}
 		}
 	}
-	for _, stage := range names {
-		if r.sweepStage(dir, stage) {
+	c.dir = dir
+	for _, c.leaf = range names {
+		if c.sweepStage() {
 			removed++
 		}
 	}
 	return removed, nil
 }
 
-func (r *Root) sweepStage(dir handle, name string) bool {
-	h, err := r.sys.open(dir, name, forRead|nonBlocking, 0)
+// sweepStage looks at the type before it locks: the lock of a foreign file
+// would be noticed.
+func (c *call) sweepStage() bool {
+	sys := c.r.sys
+	h, err := c.openLeaf(forRead | nonBlocking)
 	if err != nil {
 		return false
 	}
-	defer r.sys.close(h)
-	if r.sys.lock(h) != nil {
+	defer sys.close(h)
+	held, err := sys.stat(h, "", false)
+	if err != nil || !held.isRegular() || held.nlink != 1 || !isStage(c.leaf, held.ino) || sys.lock(h) != nil {
 		return false
 	}
-	held, err := r.sys.stat(h, "", false)
-	if err != nil || !held.isRegular() || held.nlink != 1 {
-		return false
-	}
-	named, err := r.sys.stat(dir, name, false)
-	return err == nil && named.sameNumbers(&held) && r.sys.remove(dir, name, false) == nil
+	named, err := sys.stat(c.dir, c.leaf, false)
+	return err == nil && named.sameNumbers(&held) && named.nlink == 1 && sys.remove(c.dir, c.leaf, false) == nil
+}
+
+// isStage compares the file number that a name tells, if it tells one.
+func isStage(name string, ino uint64) bool {
+	mark, marked := strings.CutPrefix(name, markedPrefix)
+	number, _, _ := strings.Cut(mark, "-")
+	return !marked || number == strconv.FormatUint(ino, 10)
 }

@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -99,7 +100,7 @@ func (r *Root) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	if err != nil {
 		return c.fail(err)
 	}
-	err = writeAll(r.sys, h, data)
+	_, err = writeAll(r.sys, h, data)
 	if cerr := r.sys.close(h); err == nil {
 		err = cerr
 	}
@@ -247,15 +248,20 @@ func (r *Root) Append(name string, data []byte, o AppendOptions) (identity.Recei
 }
 
 func (c *call) append(data []byte, o AppendOptions) (receipt identity.Receipt, err error) {
-	how, mode := forWrite|appending|creating, o.Mode
-	if o.Existing {
-		how &^= creating
-	}
+	mode, limit := o.Mode, c.r.policy.MaxWriteBytes
 	if mode == 0 {
 		mode = 0o600
 	}
 	if mode, err = c.exactMode(mode); err != nil {
 		return receipt, err
+	}
+	// Before a file is made for it.
+	if int64(len(data)) > limit {
+		return receipt, ErrTooLarge
+	}
+	how := forWrite | appending
+	if !o.Existing {
+		how |= creating
 	}
 	h, err := c.openTraced(how, mode)
 	if err != nil {
@@ -266,11 +272,11 @@ func (c *call) append(data []byte, o AppendOptions) (receipt identity.Receipt, e
 	if err != nil {
 		return receipt, err
 	}
-	if st.size+int64(len(data)) > c.r.policy.MaxWriteBytes {
+	if int64(len(data)) > limit-st.size {
 		return receipt, ErrTooLarge
 	}
-	if err := writeAll(c.r.sys, h, data); err != nil {
-		return receipt, err
+	if n, err := writeAll(c.r.sys, h, data); err != nil {
+		return receipt, &detail{err, fmt.Sprintf("%d of %d bytes appended", n, len(data)), nil}
 	}
 	t := telling{op: "append", object: h, published: identity.InPlace, asked: c.durability(o.Durability)}
 	if err := c.syncFile(h, t.asked); err != nil {
@@ -282,8 +288,9 @@ func (c *call) append(data []byte, o AppendOptions) (receipt identity.Receipt, e
 	return c.tell(&t)
 }
 
-// openTraced opens for writing at a place, for verbs that give a receipt.
-func (c *call) openTraced(how openHow, perm fs.FileMode) (handle, error) {
+// openTraced opens for writing at a place, for verbs that give a receipt. A file
+// that it makes has exactly the mode.
+func (c *call) openTraced(how openHow, mode fs.FileMode) (handle, error) {
 	asked := how
 	how, err := c.writeRights(how)
 	if err != nil {
@@ -295,25 +302,46 @@ func (c *call) openTraced(how openHow, perm fs.FileMode) (handle, error) {
 	if err := c.toTarget(); err != nil {
 		return noHandle, err
 	}
-	h, err := c.r.sys.open(c.dir, c.leaf, how|c.cautious(), perm)
+	h, made, err := c.openOrMake(how|c.cautious(), mode)
 	if err != nil {
 		if maybeLink(err) {
 			err = ErrSymlink
 		}
 		return noHandle, c.lacking(asked, how, c.explainLeaf(err))
 	}
-	if _, err := c.admitOpen(h, how); err != nil {
+	_, err = c.admitOpen(h, how)
+	if err == nil && c.r.policy.Mounts == MountsStay {
+		w := c.walker()
+		err = w.checkMount(h)
+	}
+	if err == nil && made {
+		var st status
+		if st, err = c.r.sys.stat(h, "", false); err == nil {
+			err = setMode(c.r.sys, h, st.mode&allModes, mode)
+		}
+	}
+	if err != nil {
 		c.r.sys.close(h)
 		return noHandle, err
 	}
-	if c.r.policy.Mounts == MountsStay {
-		w := c.walker()
-		if err := w.checkMount(h); err != nil {
-			c.r.sys.close(h)
-			return noHandle, err
+	return h, nil
+}
+
+// openOrMake opens the leaf or makes it, and knows which.
+func (c *call) openOrMake(how openHow, mode fs.FileMode) (h handle, made bool, err error) {
+	for range maxRaces {
+		if how&exclusive == 0 {
+			h, err = c.r.sys.open(c.dir, c.leaf, how&^creating, 0)
+			if how&creating == 0 || !errors.Is(err, fs.ErrNotExist) {
+				return h, false, err
+			}
+		}
+		h, err = c.r.sys.open(c.dir, c.leaf, how|exclusive, mode)
+		if how&exclusive != 0 || !errors.Is(err, fs.ErrExist) {
+			return h, true, err
 		}
 	}
-	return h, nil
+	return noHandle, false, ErrUnstable
 }
 
 // explainLeaf is explainOpen for the leaf of a place.
@@ -345,18 +373,19 @@ func (r *Root) Truncate(name string, size int64) error {
 	return c.fail(r.sys.truncate(h, size))
 }
 
-// writeAll writes all of p. A write that takes nothing and reports nothing is
-// an error, or a broken file system would keep the loop for ever.
-func writeAll(sys system, h handle, p []byte) error {
-	for len(p) > 0 {
-		n, err := sys.write(h, p)
+// writeAll writes all of p and tells how much it wrote. A write that takes
+// nothing and reports nothing is an error, or a broken file system would keep
+// the loop for ever.
+func writeAll(sys system, h handle, p []byte) (n int, err error) {
+	for n < len(p) {
+		m, err := sys.write(h, p[n:])
+		n += m
 		if err != nil {
-			return err
+			return n, err
 		}
-		if n == 0 {
-			return because(syscall.EIO, "write made no progress")
+		if m == 0 {
+			return n, because(syscall.EIO, "write made no progress")
 		}
-		p = p[n:]
 	}
-	return nil
+	return n, nil
 }

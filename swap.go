@@ -1,0 +1,153 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+	"runtime"
+	"syscall"
+
+	"github.com/caproot/caproot/identity"
+)
+
+// exchangeAway puts the file in place by exchange and removes what it displaced.
+func (p *publication) exchangeAway() error {
+	c := p.c
+	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
+		return err
+	}
+	// A rename would not have replaced a directory that came after the look.
+	if st, err := c.r.sys.stat(c.dir, p.temp, false); err == nil && st.isDir() {
+		return p.swapBack(syscall.EISDIR)
+	}
+	p.drop()
+	p.verify()
+	return nil
+}
+
+// drop removes what an exchange put under the stage's name. A failure takes
+// nothing back: the target has its content, and the receipt tells what stayed.
+func (p *publication) drop() {
+	err := p.c.r.sys.remove(p.c.dir, p.temp, false)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.lose("cleanup")
+	}
+	p.temp = ""
+}
+
+// swap is compare-and-swap: what is displaced is inspected while it still has
+// a name, and put back if it is not the expected object.
+//
+// Content that is taken back was visible for a moment, and must not be the
+// expected object of another swap. The lock of claim excludes that: a stage is
+// locked until its publication ends, so the other one does not get the lock.
+func (p *publication) swap() (identity.Publication, error) {
+	c := p.c
+	target, err := p.claim()
+	if err != nil {
+		return 0, err
+	}
+	defer c.r.sys.close(target)
+	err = c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging)
+	if err != nil {
+		if !noFlag(err) {
+			return 0, err
+		}
+		p.lose("exchange")
+		return identity.Checked, p.replace()
+	}
+	if err := p.expectAt(p.temp); err != nil {
+		return 0, p.swapBack(err)
+	}
+	p.drop()
+	p.verify()
+	return identity.Swapped, nil
+}
+
+// claim opens and locks what the target names, which must be the expected
+// object. Of the swaps that expect one object, in all processes, one has the
+// lock. It is advisory: who does not compare is not kept out.
+func (p *publication) claim() (handle, error) {
+	c := p.c
+	h, err := c.r.sys.open(c.dir, c.leaf, forRead|nonBlocking, 0)
+	unreadable := err != nil && !errors.Is(err, fs.ErrNotExist)
+	if unreadable {
+		h, err = c.r.sys.open(c.dir, c.leaf, pathOnly, 0)
+	}
+	if err != nil {
+		return noHandle, absent(err)
+	}
+	if err = c.expect(p.o.IfMatch, h, c.leaf); err == nil {
+		err = p.lockTarget(h, unreadable)
+	}
+	if err != nil {
+		c.r.sys.close(h)
+		return noHandle, absent(err)
+	}
+	return h, nil
+}
+
+// lockTarget locks the expected object and sees that the target still names it.
+// Who has the lock needs a few system calls to replace the object, or it is a
+// process that locks the file for reasons of its own: the wait has an end.
+func (p *publication) lockTarget(h handle, unreadable bool) error {
+	c := p.c
+	mine, err := c.r.sys.stat(h, "", false)
+	if err != nil {
+		return err
+	}
+	for range maxRaces {
+		if !unreadable {
+			err = c.r.sys.lock(h)
+		}
+		if unreadable || err != nil && noLock(err) {
+			p.lose("swap-lock")
+			err = nil
+		}
+		named, serr := c.r.sys.stat(c.dir, c.leaf, false)
+		switch {
+		case serr != nil:
+			return serr
+		case !named.sameNumbers(&mine):
+			return because(ErrChanged, "replaced while it was compared")
+		case err == nil:
+			return nil
+		}
+		runtime.Gosched()
+	}
+	return &detail{ErrUnstable, "the expected file is locked", err}
+}
+
+// absent makes the absence of what was expected a change.
+func absent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return because(ErrChanged, "the expected file is gone")
+	}
+	return err
+}
+
+// expectAt compares what name holds with the expected receipt.
+func (p *publication) expectAt(name string) error {
+	h, err := p.c.r.sys.open(p.c.dir, name, pathOnly, 0)
+	if err != nil {
+		return absent(err)
+	}
+	defer p.c.r.sys.close(h)
+	return absent(p.c.expect(p.o.IfMatch, h, name))
+}
+
+// swapBack undoes an exchange that displaced the wrong object. If a third
+// writer changed the target in between, everything keeps a name and the error
+// tells it.
+func (p *publication) swapBack(why error) error {
+	c := p.c
+	kept := &detail{ErrChanged, "a file of another writer is kept as " + p.temp, why}
+	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
+		p.temp = ""
+		return kept
+	}
+	if p.checkTemp() != nil {
+		p.temp = ""
+		return kept
+	}
+	return why
+}
