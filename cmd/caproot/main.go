@@ -4,6 +4,7 @@ package main
 import (
 	"io"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -40,7 +41,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	s := &session{in: in, out: out, err: errOut}
 	var c commands
 	helped := false
-	parser, err := kong.New(&c, kong.Name("caproot"), kong.Writers(out, errOut),
+	parser, err := kong.New(&c, kong.Name("caproot"), kong.Writers(out, errOut), kong.Vars{"features": strings.Join(features, ",")},
 		kong.Description("Work on files inside a directory without ever leaving it. Exit codes: 0 done, 1 the answer is no, "+
 			"2 failure, 3 refused, 64 usage, 66 cannot open the root."),
 		// Kong goes on parsing when this returns, so what it then says is not asked.
