@@ -129,7 +129,7 @@ func (t *transfer) stopped() error {
 	if t.ctx.Err() == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: import stopped by a signal", context.Canceled)
+	return stopped{"import"}
 }
 
 // interrupted tells how far an import came.

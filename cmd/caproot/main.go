@@ -2,8 +2,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -36,6 +38,21 @@ type session struct {
 	quiet    bool
 }
 
+// verbatim takes an argument byte for byte. Kong's own mapper puts it through
+// JSON, where U+FFFD replaces what is not UTF-8: that is another file.
+func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	text, ok := token.Value.(string)
+	if !ok {
+		return fmt.Errorf("not text: %v", token.Value)
+	}
+	target.SetString(text)
+	return nil
+}
+
 // run returns the exit code of one command line.
 func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	s := &session{in: in, out: out, err: errOut}
@@ -44,6 +61,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	parser, err := kong.New(&c, kong.Name("caproot"), kong.Writers(out, errOut), kong.Vars{"features": strings.Join(features, ",")},
 		kong.Description("Work on files inside a directory without ever leaving it. Exit codes: 0 done, 1 the answer is no, "+
 			"2 failure, 3 refused, 64 usage, 66 cannot open the root."),
+		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)),
 		// Kong goes on parsing when this returns, so what it then says is not asked.
 		kong.Exit(func(int) { helped = true }))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -121,4 +122,36 @@ func checkNothingLeft(t *testing.T, root string) {
 		}
 		return err
 	}))
+}
+
+// crowd makes n files of known content in dir.
+func crowd(t *testing.T, dir string, n int) {
+	for i := range n {
+		sub := filepath.Join(dir, fmt.Sprintf("d%02d", i%20))
+		must(t, os.MkdirAll(sub, 0o755))
+		must(t, os.WriteFile(filepath.Join(sub, strconv.Itoa(i)), crowdContent(i), 0o644))
+	}
+}
+
+func crowdContent(i int) []byte { return bytes.Repeat([]byte(strconv.Itoa(i)+"\n"), 1+i*7%400) }
+
+// wholeFiles sees that each file in dir is one of crowd's, whole, and counts them.
+func wholeFiles(t *testing.T, dir string) (n int) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		i, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Errorf("odd file %s", path)
+			return nil
+		}
+		if data, err := os.ReadFile(path); err != nil || !bytes.Equal(data, crowdContent(i)) {
+			t.Errorf("%s is torn: %d bytes, %v", path, len(data), err)
+		}
+		n++
+		return nil
+	}))
+	return n
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,12 +34,16 @@ type (
 	inputError struct{ error }
 	// lacking is a feature that a probe was to find.
 	lacking struct{ text string }
+	// stopped is the end of a command by a signal.
+	stopped struct{ what string }
 	// status is an exit code whose reasons were already told.
 	status int
 )
 
 func (e usageError) Error() string { return e.text }
 func (e lacking) Error() string    { return e.text }
+func (e stopped) Error() string    { return e.what + " stopped by a signal" }
+func (e stopped) Unwrap() error    { return context.Canceled }
 func (e openError) Unwrap() error  { return e.error }
 func (s status) Error() string     { return "exit status " + strconv.Itoa(int(s)) }
 

@@ -120,7 +120,7 @@ func (f *findings) probe(ctx context.Context, r *caproot.Root) (err error) {
 	defer func() { err = errors.Join(err, empty(in)) }()
 	for _, step := range []func(*caproot.Root) error{f.kernel, f.publish, f.names, f.links, f.verbs} {
 		if ctx.Err() != nil {
-			return fmt.Errorf("%w: probe stopped by a signal", context.Canceled)
+			return stopped{"probe"}
 		}
 		if err := step(in); err != nil {
 			return err
