@@ -138,9 +138,13 @@ func empty(r *caproot.Root) error {
 	return err
 }
 
-// kernel tries the system's own calls in the scratch directory.
+// kernel tries the system's own calls in the scratch directory, where that can
+// be had as a file.
 func (f *findings) kernel(r *caproot.Root) error {
 	dir, err := r.File()
+	if errors.Is(err, caproot.ErrUnsupported) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

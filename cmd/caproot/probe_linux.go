@@ -35,7 +35,7 @@ func tryLandlock() finding {
 // directoryFeatures tries in the directory, which is the caller's alone.
 func directoryFeatures(dir *os.File) []finding {
 	d := int(dir.Fd())
-	found := []finding{tried("o-tmpfile", tryUnnamed(d)), tried("dir-fsync", tryDirSync(d)), tried("inotify", tryInotify(d))}
+	found := []finding{tried("o-tmpfile", tryUnnamed(d)), tried("inotify", tryInotify(d))}
 	file, err := unix.Openat(d, "kernel", unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return found
@@ -67,15 +67,6 @@ func tryLinkat(dir, file int) error {
 		return unix.EPERM
 	}
 	return err
-}
-
-func tryDirSync(dir int) error {
-	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.Fsync(fd)
 }
 
 // tryNoReplace renames to a free name and to one that is taken: the kernel knows

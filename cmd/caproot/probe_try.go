@@ -27,7 +27,8 @@ func (f *findings) publish(r *caproot.Root) error {
 		}
 		proof.Here, proof.Why = missing, string(mismatch.Reason)
 	}
-	f.Features = append(f.Features, proof, has("birth-time", made.ID.HasBirth), has("mount-id", made.ID.Mount != 0))
+	f.Features = append(f.Features, proof, has("birth-time", made.ID.HasBirth), has("mount-id", made.ID.Mount != 0),
+		has("dir-fsync", made.Durability == caproot.DurabilityDir))
 	put, err := r.Put("file", nil, caproot.PutOptions{IfMatch: &made})
 	if errors.Is(err, caproot.ErrChanged) {
 		f.Replace = "refused" // nothing here proves that the file is the same
