@@ -42,6 +42,7 @@ func TestRuleFlags(t *testing.T) {
 	}{
 		{args: "cat ROOT in/g", flag: "--links=refuse", after: "symlink"},
 		{args: "cat ROOT in/g", flag: "--links=follow-parents"},
+		{args: "stat -L ROOT in", flag: "--links=follow-parents", after: "symlink"},
 		{args: "receipt ROOT in", flag: "--links=follow-parents", after: "symlink"},
 		{args: "cat ROOT top", flag: "--links=resolve-in-root", before: "escape"},
 		{args: "put ROOT in/new", flag: "--mutation-links=refuse", after: "symlink"},
