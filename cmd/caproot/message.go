@@ -29,8 +29,8 @@ type (
 	usageError struct{ text string }
 	// openError is a root that does not open.
 	openError struct{ error }
-	// inputError is a file of receipts that cannot be read. It hides an
-	// fs.ErrNotExist in it, which would look like an absent object.
+	// inputError is a file of receipts, of a policy or of the plan that cannot be
+	// used. It hides an fs.ErrNotExist in it, which would look like an absent object.
 	inputError struct{ error }
 	// lacking is a feature that a probe was to find.
 	lacking struct{ text string }

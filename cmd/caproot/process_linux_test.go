@@ -207,11 +207,12 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// asNobody runs the command without the rights of root.
-func asNobody(t *testing.T, args ...string) result {
+// asNobody runs the command without the rights of root, where base can be read.
+func asNobody(t *testing.T, base string, args ...string) result {
 	t.Helper()
 	cmd := command(args...)
 	cmd.Stdin = strings.NewReader("x")
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(base, "tmp"))
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
@@ -221,21 +222,23 @@ func asNobody(t *testing.T, args ...string) result {
 func TestReadOnlyDirectory(t *testing.T) {
 	base, root := tree(t)
 	must(t, os.Chmod(filepath.Dir(base), 0o755)) // so that nobody gets here
+	must(t, os.Mkdir(filepath.Join(base, "tmp"), 0o755))
+	must(t, os.Chmod(filepath.Join(base, "tmp"), 0o777|os.ModeSticky))
 	must(t, os.Chmod(root, 0o555))
 	defer os.Chmod(root, 0o755)
 	for _, args := range [][]string{
 		{"put", root, "new"}, {"put", root, "f"}, {"mkdir", root, "new"}, {"rm", root, "f"}, {"mv", root, "f", "h"},
 		{"import", "-q", filepath.Join(root, "dir"), root},
 	} {
-		if got := asNobody(t, args...); got.code != exitFailed || !strings.HasPrefix(got.err, "caproot: permission: ") {
+		if got := asNobody(t, base, args...); got.code != exitFailed || !strings.HasPrefix(got.err, "caproot: permission: ") {
 			t.Errorf("%s: %+v", args[0], got)
 		}
 	}
-	if got := asNobody(t, "cat", root, "f"); got.code != exitDone || got.out != "content" {
+	if got := asNobody(t, base, "cat", root, "f"); got.code != exitDone || got.out != "content" {
 		t.Errorf("cat: %+v", got)
 	}
 	// Case 64: what cannot be tried is unknown, and that is not permission.
-	got := asNobody(t, "probe", "--json", "--require", "case-folding", root)
+	got := asNobody(t, base, "probe", "--json", "--require", "case-folding", root)
 	if got.code != exitFailed || !strings.Contains(got.out, `{"feature":"case-folding","here":"unknown","why":"permission"}`) {
 		t.Errorf("probe: %+v", got)
 	}

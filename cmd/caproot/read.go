@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -145,6 +146,9 @@ func (c *lsCommand) show(s *session, e fs.DirEntry, name string, code *int) erro
 		return err
 	}
 	info, err := e.Info()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // removed since the directory was read
+	}
 	if err != nil {
 		*code = worse(*code, s.fail(err))
 		return nil

@@ -202,3 +202,23 @@ func TestListing(t *testing.T) {
 		t.Errorf("stat: %q", got)
 	}
 }
+
+// case 171: an entry that vanishes while it is listed is no failure.
+func TestListingOfVanished(t *testing.T) {
+	_, root := tree(t)
+	r, err := caproot.Open(root, caproot.Workspace())
+	must(t, err)
+	defer r.Close()
+	entries, err := r.ReadDir(".")
+	must(t, err)
+	must(t, os.Remove(filepath.Join(root, "f")))
+	var out, errOut strings.Builder
+	s := &session{out: &out, err: &errOut}
+	code := exitDone
+	for _, e := range entries {
+		must(t, (&lsCommand{Long: true}).show(s, e, e.Name(), &code))
+	}
+	if code != exitDone || errOut.Len() > 0 || strings.Count(out.String(), "\n") != 2 {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, out.String(), errOut.String())
+	}
+}
