@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 type importCommand struct {
 	Src string `arg:"" help:"Directory to copy from."`
 	rootFlags
+	jsonFlag
 	Name     string `arg:"" optional:"" default:"." help:"Directory inside the root to copy to."`
 	Receipts string `placeholder:"FILE" help:"Write the receipts to FILE instead of standard output."`
 }
@@ -43,6 +46,7 @@ func (c *importCommand) Run(s *session) error {
 		if c.Receipts == "" {
 			return t.run()
 		}
+		t.json = c.JSON
 		f, err := os.Create(c.Receipts)
 		if err != nil {
 			return inputError{err}
@@ -52,117 +56,188 @@ func (c *importCommand) Run(s *session) error {
 	})
 }
 
-// transfer is one import.
+// transfer is one import. It looks at the whole source before it copies: that
+// gives the total for the time left, and an import ends even when the root lies
+// inside the source.
 type transfer struct {
 	ctx      context.Context
 	s        *session
 	src, to  *caproot.Root
 	base     string // directory inside to
 	receipts io.Writer
+	json     bool // lines of what is left out, and the summary, to standard output
+	plan     *plan
 	progress progress
-
-	plan     []planned
 	code     int
-	files    int
-	dirs     int
-	left     int // entries that were not copied
-	narrowed int // files whose mode the policy cut
+	sum      summary
 }
 
-// planned is a file or directory to make. The whole plan is made first: it
-// gives the total for the time left, and it ends even when the root lies
-// inside the source.
-type planned struct {
-	name string // below the source
-	mode fs.FileMode
-	size int64
+// summary is the JSON form of what an import did.
+type summary struct {
+	Files    int   `json:"files"`
+	Dirs     int   `json:"dirs"`
+	Bytes    int64 `json:"bytes,string"`
+	Left     int   `json:"left"`     // entries that were not copied
+	Narrowed int   `json:"narrowed"` // files whose mode the policy cut
 }
 
-func (t *transfer) run() error {
+// leftOut is the JSON form of an entry that was not copied.
+type leftOut struct {
+	label
+	Code string `json:"code"` // of the reason
+}
+
+func (t *transfer) run() (err error) {
 	if t.base != "." {
 		if err := t.to.MkdirAll(t.base, 0o777); err != nil {
 			return err
 		}
 	}
-	t.look(".")
-	t.progress = progress{to: t.s.err, on: !t.s.quiet && isTerminal(t.s.err), start: time.Now()}
-	for _, p := range t.plan {
-		t.progress.total += p.size
+	if t.plan, err = newPlan(); err != nil {
+		return inputError{err}
 	}
-	for _, p := range t.plan {
-		if err := t.ctx.Err(); err != nil {
-			t.progress.clear()
-			t.summary()
-			return err
+	defer t.plan.close()
+	t.progress = progress{to: t.s.err, on: !t.s.quiet && isTerminal(t.s.err), start: time.Now()}
+	if err := t.look(); err != nil {
+		return t.interrupted(err)
+	}
+	t.progress.total, t.progress.files, t.progress.start = t.plan.bytes, t.plan.files, time.Now()
+	for plan := t.plan.reader(); ; {
+		p, err := plan.next()
+		if err == io.EOF {
+			break
 		}
-		if err := t.one(p); err != nil {
-			return err
+		if err == nil {
+			err = t.stopped()
+		}
+		if err == nil {
+			err = t.one(p)
+		}
+		if err != nil {
+			return t.interrupted(err)
 		}
 	}
 	t.progress.clear()
-	t.summary()
+	if err := t.summary(); err != nil {
+		return err
+	}
 	return ended(t.code)
 }
 
-// look plans a directory of the source and everything below it.
-func (t *transfer) look(dir string) {
-	entries, err := t.src.ReadDir(dir)
+// stopped is an error once a signal has ended the import.
+func (t *transfer) stopped() error {
+	if t.ctx.Err() == nil {
+		return nil
+	}
+	return stopped{"import"}
+}
+
+// interrupted tells how far an import came.
+func (t *transfer) interrupted(err error) error {
+	t.progress.clear()
+	return errors.Join(err, t.summary())
+}
+
+// look plans everything in the source, directory by directory.
+func (t *transfer) look() error {
+	dirs := t.plan.reader()
+	for dir := "."; ; {
+		if err := t.list(dir); err != nil {
+			return err
+		}
+		for dir = ""; dir == ""; {
+			p, err := dirs.next()
+			if err == io.EOF {
+				return nil
+			}
+			if err == nil {
+				err = t.stopped()
+			}
+			if err != nil {
+				return err
+			}
+			if p.mode.IsDir() {
+				dir = p.name
+			}
+		}
+	}
+}
+
+// listed is how many entries of a directory are in memory at once. They are
+// sorted, so smaller directories are copied in the order of their names.
+const listed = 4096
+
+// list plans one directory. An error is of the plan; what is wrong with the
+// directory or an entry is told.
+func (t *transfer) list(dir string) error {
+	f, err := t.src.OpenView(dir, os.O_RDONLY, 0)
 	if err != nil {
-		t.leave(err)
-		return
+		return t.leave(dir, err)
 	}
-	for _, e := range entries {
-		name := e.Name()
-		if dir != "." {
-			name = dir + "/" + name
+	defer f.Close()
+	for {
+		entries, err := f.ReadDir(listed)
+		slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+		for _, e := range entries {
+			if err := t.consider(below(dir, e.Name()), e); err != nil {
+				return err
+			}
 		}
-		info, err := e.Info()
-		switch {
-		case err != nil:
-			t.leave(err)
-		case info.IsDir():
-			t.plan = append(t.plan, planned{name: name, mode: info.Mode()})
-			t.look(name)
-		case info.Mode().IsRegular():
-			t.plan = append(t.plan, planned{name: name, mode: info.Mode(), size: info.Size()})
-		case info.Mode()&fs.ModeSymlink != 0:
-			t.leave(&fs.PathError{Op: "import", Path: name, Err: caproot.ErrSymlink})
-		default:
-			t.leave(&fs.PathError{Op: "import", Path: name, Err: caproot.ErrSpecial})
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return t.leave(dir, err)
 		}
 	}
+}
+
+func (t *transfer) consider(name string, e fs.DirEntry) error {
+	info, err := e.Info()
+	switch {
+	case err != nil:
+		return t.leave(name, err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return t.leave(name, &fs.PathError{Op: "import", Path: name, Err: caproot.ErrSymlink})
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return t.leave(name, &fs.PathError{Op: "import", Path: name, Err: caproot.ErrSpecial})
+	}
+	t.progress.found++
+	t.progress.draw()
+	return t.plan.add(planned{name, info.Mode(), info.Size()})
 }
 
 // leave tells why an entry is not copied.
-func (t *transfer) leave(err error) {
+func (t *transfer) leave(name string, err error) error {
 	t.progress.clear()
-	t.left++
+	t.sum.Left++
 	t.code = worse(t.code, t.s.fail(err))
+	if !t.json {
+		return nil
+	}
+	return t.s.writeJSON(leftOut{labelOf(name), caproot.Code(err)})
 }
 
-// one makes a planned entry. An error is of the receipts; without them there is
-// no point in going on.
+// one makes a planned entry. An error is of the receipts, or the end of the
+// context: there is no point in going on.
 func (t *transfer) one(p planned) error {
-	target := p.name
-	if t.base != "." {
-		// Not path.Join: it would resolve ".." as text, which only the root may.
-		target = t.base + "/" + p.name
-	}
+	target := below(t.base, p.name)
 	if p.mode.IsDir() {
 		// The owner's bits are added: what the directory holds has yet to come.
 		if err := t.to.MkdirAll(target, p.mode.Perm()|0o700); err != nil {
-			t.leave(err)
-			return nil
+			return t.leave(p.name, err)
 		}
-		t.dirs++
+		t.sum.Dirs++
 		return nil
 	}
 	receipt, err := t.copy(p, target)
-	if err != nil {
-		t.leave(err)
-		return nil
+	if stop := t.stopped(); err != nil && stop != nil {
+		return stop
 	}
-	t.files++
+	if err != nil {
+		return t.leave(p.name, err)
+	}
+	t.sum.Files++
 	line, err := json.Marshal(receipt)
 	if err == nil {
 		_, err = t.receipts.Write(append(line, '\n'))
@@ -177,27 +252,35 @@ func (t *transfer) copy(p planned, target string) (any, error) {
 	}
 	defer f.Close()
 	o := caproot.PutOptions{Digest: true, Parents: true, Mode: p.mode & settable & t.to.Policy().Modes}
+	before := t.progress.done
 	receipt, err := t.to.PutFrom(t.ctx, target, t.progress.count(f), o)
-	if err == nil && o.Mode != p.mode&settable {
-		t.narrowed++
+	if err != nil {
+		return nil, err
 	}
-	return receipt, err
+	t.sum.Bytes += t.progress.done - before
+	if o.Mode != p.mode&settable {
+		t.sum.Narrowed++
+	}
+	return receipt, nil
 }
 
 // settable are the bits of a mode that a file can be given.
 const settable = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-func (t *transfer) summary() {
-	if t.s.quiet {
-		return
+func (t *transfer) summary() error {
+	if !t.s.quiet {
+		text := fmt.Sprintf("imported %d files, %s, and %d directories in %s (%s/s)", t.sum.Files, bytesText(t.sum.Bytes), t.sum.Dirs,
+			t.progress.elapsed().Round(time.Millisecond), bytesText(t.progress.rate()))
+		if t.sum.Narrowed > 0 {
+			text += fmt.Sprintf("; the policy cut the mode of %d", t.sum.Narrowed)
+		}
+		if t.sum.Left > 0 {
+			text += fmt.Sprintf("; not copied: %d", t.sum.Left)
+		}
+		t.s.note(text)
 	}
-	fmt.Fprintf(t.s.err, "caproot: imported %d files, %s, and %d directories in %s (%s/s)",
-		t.files, bytesText(t.progress.done), t.dirs, t.progress.elapsed().Round(time.Millisecond), bytesText(t.progress.rate()))
-	if t.narrowed > 0 {
-		fmt.Fprintf(t.s.err, "; the policy cut the mode of %d", t.narrowed)
+	if !t.json {
+		return nil
 	}
-	if t.left > 0 {
-		fmt.Fprintf(t.s.err, "; not copied: %d", t.left)
-	}
-	fmt.Fprintln(t.s.err)
+	return t.s.writeJSON(t.sum)
 }

@@ -2,8 +2,11 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"reflect"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -35,16 +38,37 @@ type session struct {
 	quiet    bool
 }
 
+// verbatim takes an argument byte for byte. Kong's own mapper puts it through
+// JSON, where U+FFFD replaces what is not UTF-8: that is another file.
+func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	text, ok := token.Value.(string)
+	if !ok {
+		return fmt.Errorf("not text: %v", token.Value)
+	}
+	target.SetString(text)
+	return nil
+}
+
+func newParser(c *commands, out, errOut io.Writer, exit func(int)) (*kong.Kong, error) {
+	return kong.New(c, kong.Name("caproot"), kong.Writers(out, errOut), kong.Exit(exit),
+		kong.Description("Work on files inside a directory without ever leaving it. Exit codes: 0 done, 1 the answer is no, "+
+			"2 failure, 3 refused, 64 usage, 66 cannot open the root."),
+		kong.Vars{"features": strings.Join(features, ",")},
+		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)))
+}
+
 // run returns the exit code of one command line.
 func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	s := &session{in: in, out: out, err: errOut}
 	var c commands
+	// Kong goes on parsing after it has shown the help, and what it then says is
+	// not asked.
 	helped := false
-	parser, err := kong.New(&c, kong.Name("caproot"), kong.Writers(out, errOut),
-		kong.Description("Work on files inside a directory without ever leaving it. Exit codes: 0 done, 1 the answer is no, "+
-			"2 failure, 3 refused, 64 usage, 66 cannot open the root."),
-		// Kong goes on parsing when this returns, so what it then says is not asked.
-		kong.Exit(func(int) { helped = true }))
+	parser, err := newParser(&c, out, errOut, func(int) { helped = true })
 	if err != nil {
 		return s.fail(err)
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,19 +29,34 @@ type (
 	usageError struct{ text string }
 	// openError is a root that does not open.
 	openError struct{ error }
-	// inputError is a file of receipts that cannot be read. It hides an
-	// fs.ErrNotExist in it, which would look like an absent object.
+	// inputError is a file of receipts, of a policy or of the plan that cannot be
+	// used. It hides an fs.ErrNotExist in it, which would look like an absent object.
 	inputError struct{ error }
+	// lacking is a feature that a probe was to find.
+	lacking struct{ text string }
+	// stopped is the end of a command by a signal.
+	stopped struct{ what string }
 	// status is an exit code whose reasons were already told.
 	status int
 )
 
 func (e usageError) Error() string { return e.text }
+func (e lacking) Error() string    { return e.text }
+func (e stopped) Error() string    { return e.what + " stopped by a signal" }
+func (e stopped) Unwrap() error    { return context.Canceled }
 func (e openError) Unwrap() error  { return e.error }
 func (s status) Error() string     { return "exit status " + strconv.Itoa(int(s)) }
 
-// fail tells an error and returns the exit code for it.
+// fail tells an error and returns the exit code for it, of joined errors the
+// worst.
 func (s *session) fail(err error) int {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		code := exitDone
+		for _, e := range joined.Unwrap() {
+			code = worse(code, s.fail(e))
+		}
+		return code
+	}
 	var done status
 	if errors.As(err, &done) {
 		return int(done)
@@ -66,10 +81,17 @@ func (s *session) tell(err error) {
 	fmt.Fprintf(s.err, "caproot: %s: %s\n", codeOf(err), describe(err))
 }
 
+// note tells something that is no error, in the form of one.
+func (s *session) note(text string) { fmt.Fprintf(s.err, "caproot: note: %s\n", text) }
+
 func codeOf(err error) string {
 	var usage usageError
-	if errors.As(err, &usage) {
+	var lacks lacking
+	switch {
+	case errors.As(err, &usage):
 		return "usage"
+	case errors.As(err, &lacks):
+		return caproot.Code(caproot.ErrUnsupported)
 	}
 	return caproot.Code(err)
 }
@@ -78,6 +100,7 @@ func codeOf(err error) string {
 func exitOf(err error) int {
 	var usage usageError
 	var open openError
+	var lacks lacking
 	var mismatch *caproot.MismatchError
 	switch {
 	case err == nil:
@@ -86,6 +109,8 @@ func exitOf(err error) int {
 		return exitUsage
 	case errors.As(err, &open):
 		return exitNoRoot
+	case errors.As(err, &lacks):
+		return exitNo
 	case errors.As(err, &mismatch) && mismatch.Verdict == identity.Unknown:
 		return exitRefused
 	}
@@ -99,9 +124,10 @@ func exitOf(err error) int {
 }
 
 // worse returns the exit code that says more of a whole batch: a failure leaves
-// it unanswered, a refusal in part, and a no is an answer.
+// it unanswered, a refusal in part, and a no is an answer. Usage and a root that
+// does not open end a command before it begins.
 func worse(a, b int) int {
-	rank := map[int]int{exitDone: 0, exitNo: 1, exitRefused: 2, exitFailed: 3}
+	rank := map[int]int{exitDone: 0, exitNo: 1, exitRefused: 2, exitFailed: 3, exitNoRoot: 4, exitUsage: 5}
 	if rank[b] > rank[a] {
 		return b
 	}
@@ -142,15 +168,4 @@ func shown(name string) string {
 		return q
 	}
 	return name
-}
-
-// writeJSON writes v as one line.
-func (s *session) writeJSON(v any) error {
-	enc := json.NewEncoder(s.out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
-
-type jsonFlag struct {
-	JSON bool `name:"json" help:"Write lines of JSON."`
 }

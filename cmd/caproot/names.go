@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"unicode/utf8"
 
 	"github.com/caproot/caproot/pathsafe"
 )
@@ -20,10 +19,9 @@ type namesCommand struct {
 
 // opinion is the JSON form of the verdict on a spelling.
 type opinion struct {
-	Name    string `json:"name"`
-	NameB64 []byte `json:"name_b64,omitempty"` // for a name that is not UTF-8
-	OK      bool   `json:"ok"`
-	Rule    string `json:"rule,omitempty"`
+	label
+	OK   bool   `json:"ok"`
+	Rule string `json:"rule,omitempty"`
 }
 
 // Run is called by kong.
@@ -59,16 +57,11 @@ func (c *namesCommand) Run(s *session) error {
 
 func (c *namesCommand) judge(s *session, name string, p pathsafe.Profile) (ok bool, err error) {
 	_, refusal := pathsafe.Parse(name, p)
-	o := opinion{OK: refusal == nil}
+	o := opinion{label: labelOf(name), OK: refusal == nil}
 	if e, ok := errors.AsType[*pathsafe.Error](refusal); ok {
 		o.Rule = string(e.Rule)
 	}
 	if c.JSON {
-		if utf8.ValidString(name) {
-			o.Name = name
-		} else {
-			o.NameB64 = []byte(name)
-		}
 		return o.OK, s.writeJSON(o)
 	}
 	word := "ok"

@@ -1,50 +1,96 @@
 package main
 
 import (
-	"fmt"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"io"
 	"io/fs"
-	"strconv"
+	"os"
+	"strings"
 
 	"github.com/caproot/caproot"
-	"github.com/caproot/caproot/pathsafe"
 )
 
-// rootFlags are the root and its policy.
+// rootFlags are the root and its policy. A rule that is not said is the policy's.
 type rootFlags struct {
-	Root          string `arg:"" help:"Directory that is not left."`
-	Policy        string `enum:"read-only,workspace,extract,compat" default:"workspace" help:"Preset: ${enum}."`
-	Names         string `enum:"host,portable," default:"" help:"Which names are accepted: host or portable."`
-	Durability    string `enum:"none,file,dir," default:"" help:"What is on stable storage when the command ends: none, file or dir."`
-	MaxBytes      int64  `help:"Limit on the size of a file that is read or written, in bytes."`
-	RequireKernel bool   `help:"Refuse unless the kernel resolves whole paths inside the root."`
+	Root          string  `arg:"" help:"Directory that is not left."`
+	Policy        string  `default:"workspace" placeholder:"POLICY" help:"read-only, workspace, extract, compat, or a file FILE.json. Default: workspace."`
+	Links         *string `enum:"refuse,follow-parents,follow,resolve-in-root" placeholder:"RULE" help:"Symbolic links that reading follows: ${enum}."`
+	MutationLinks *string `enum:"refuse,follow-parents,follow,resolve-in-root" placeholder:"RULE" help:"Symbolic links that changing follows: ${enum}."`
+	Hardlinks     *string `enum:"refuse,refuse-mutation,allow" placeholder:"RULE" help:"Files with more than one name: ${enum}."`
+	Mounts        *string `enum:"stay,cross" placeholder:"RULE" help:"Mount points in the way: ${enum}."`
+	Special       *string `enum:"refuse,allow" placeholder:"RULE" help:"FIFOs, sockets and devices: ${enum}."`
+	Names         *string `enum:"host,portable" placeholder:"RULES" help:"Names that are accepted: ${enum}."`
+	MaxBytes      *int64  `placeholder:"N" help:"Limit on the size of a file that is read or written, in bytes."`
+	Durability    *string `enum:"none,file,dir" placeholder:"WHAT" help:"What is on stable storage when the command ends: ${enum}."`
+	RequireKernel bool    `help:"Refuse unless the kernel resolves whole paths inside the root."`
 }
 
-// policy gives the preset as the flags change it.
+// policy gives the policy as the flags change it.
 func (f *rootFlags) policy() (caproot.Policy, error) {
-	presets := map[string]func() caproot.Policy{
-		"read-only": caproot.ReadOnly, "workspace": caproot.Workspace, "extract": caproot.Extract, "compat": caproot.Compat,
+	p, err := readPolicy(f.Policy)
+	if err != nil {
+		return p, err
 	}
-	p := presets[f.Policy]()
-	if f.Names != "" {
-		profile, err := pathsafe.ParseProfile(f.Names)
-		if err != nil {
+	for _, rule := range []struct {
+		said  *string
+		field encoding.TextUnmarshaler
+	}{
+		{f.Links, &p.Links}, {f.MutationLinks, &p.MutationLinks}, {f.Hardlinks, &p.Hardlinks}, {f.Mounts, &p.Mounts},
+		{f.Special, &p.Special}, {f.Names, &p.Names}, {f.Durability, &p.Durability},
+	} {
+		if rule.said == nil {
+			continue
+		}
+		if err := rule.field.UnmarshalText([]byte(*rule.said)); err != nil {
 			return p, usageError{err.Error()}
 		}
-		p.Names = profile
 	}
-	if f.Durability != "" {
-		if err := p.Durability.UnmarshalText([]byte(f.Durability)); err != nil {
-			return p, usageError{err.Error()}
+	if f.MaxBytes != nil {
+		if *f.MaxBytes < 0 {
+			return p, usageError{"--max-bytes is negative"}
 		}
-	}
-	if f.MaxBytes < 0 {
-		return p, usageError{"--max-bytes is negative"}
-	}
-	if f.MaxBytes > 0 {
-		p.MaxReadBytes, p.MaxWriteBytes = min(p.MaxReadBytes, f.MaxBytes), min(p.MaxWriteBytes, f.MaxBytes)
+		p.MaxReadBytes, p.MaxWriteBytes = min(p.MaxReadBytes, *f.MaxBytes), min(p.MaxWriteBytes, *f.MaxBytes)
 	}
 	if f.RequireKernel {
 		p.Containment = caproot.KernelAtomic
+	}
+	return p, nil
+}
+
+// maxPolicyFile is far above the longest policy, which has about 600 bytes.
+const maxPolicyFile = 64 << 10
+
+// readPolicy gives a preset by its name, or what a file says.
+func readPolicy(name string) (p caproot.Policy, err error) {
+	switch name {
+	case "read-only":
+		return caproot.ReadOnly(), nil
+	case "workspace":
+		return caproot.Workspace(), nil
+	case "extract":
+		return caproot.Extract(), nil
+	case "compat":
+		return caproot.Compat(), nil
+	}
+	if !strings.HasSuffix(name, ".json") {
+		return p, usageError{"--policy is none of read-only, workspace, extract, compat and no file FILE.json"}
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return p, inputError{err}
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxPolicyFile+1))
+	if err == nil && len(text) > maxPolicyFile {
+		err = errors.New("too long for a policy")
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	if err != nil {
+		return p, inputError{&fs.PathError{Op: "policy", Path: name, Err: err}}
 	}
 	return p, nil
 }
@@ -62,35 +108,3 @@ func (f *rootFlags) within(use func(*caproot.Root) error) error {
 	defer r.Close()
 	return use(r)
 }
-
-// parseMode reads the octal digits of chmod(1). Zero is refused: the library
-// takes it for "not said".
-func parseMode(text string) (fs.FileMode, error) {
-	n, err := strconv.ParseUint(text, 8, 12)
-	if err != nil || n == 0 {
-		return 0, usageError{fmt.Sprintf("mode %q is not an octal number from 1 to 7777", text)}
-	}
-	mode := fs.FileMode(n) & fs.ModePerm
-	for _, b := range specialBits {
-		if n&b.octal != 0 {
-			mode |= b.mode
-		}
-	}
-	return mode, nil
-}
-
-// formatMode is the opposite of parseMode.
-func formatMode(mode fs.FileMode) string {
-	n := uint64(mode.Perm())
-	for _, b := range specialBits {
-		if mode&b.mode != 0 {
-			n |= b.octal
-		}
-	}
-	return fmt.Sprintf("%04o", n)
-}
-
-var specialBits = []struct {
-	octal uint64
-	mode  fs.FileMode
-}{{0o4000, fs.ModeSetuid}, {0o2000, fs.ModeSetgid}, {0o1000, fs.ModeSticky}}

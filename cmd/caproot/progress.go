@@ -11,13 +11,16 @@ import (
 // too seldom to slow the copy.
 const redraw = 200 * time.Millisecond
 
-// progress counts bytes and draws them on a terminal.
+// progress counts entries that are found, then bytes that are copied, and draws
+// them on a terminal.
 type progress struct {
 	to    io.Writer
 	on    bool
 	start time.Time
-	drawn time.Time // zero: nothing on the line
+	drawn bool // something stands on the line
 	next  time.Time
+	found int
+	files int // to copy; 0 until all are found
 	done  int64
 	total int64
 }
@@ -53,15 +56,19 @@ func (p *progress) draw() {
 	if !p.on || now.Before(p.next) {
 		return
 	}
-	p.next, p.drawn = now.Add(redraw), now
-	fmt.Fprintf(p.to, "\r\x1b[K%s of %s, %s/s, %s left", bytesText(p.done), bytesText(p.total), bytesText(p.rate()), p.left())
+	p.next, p.drawn = now.Add(redraw), true
+	text := fmt.Sprintf("%d found", p.found)
+	if p.files > 0 {
+		text = fmt.Sprintf("%s of %s in %d files, %s/s, %s left", bytesText(p.done), bytesText(p.total), p.files, bytesText(p.rate()), p.left())
+	}
+	fmt.Fprint(p.to, "\r\x1b[K"+text)
 }
 
 // clear takes the line away, so that a message can stand there.
 func (p *progress) clear() {
-	if p.on && !p.drawn.IsZero() {
+	if p.drawn {
 		fmt.Fprint(p.to, "\r\x1b[K")
-		p.drawn = time.Time{}
+		p.drawn = false
 	}
 }
 

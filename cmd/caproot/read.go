@@ -1,18 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"time"
-	"unicode/utf8"
 
 	"github.com/caproot/caproot"
 )
 
 type catCommand struct {
 	rootFlags
+	jsonFlag
 	Name string `arg:"" help:"Name inside the root."`
 }
 
@@ -24,21 +25,38 @@ func (c *catCommand) Run(s *session) error {
 			return err
 		}
 		defer f.Close()
-		return copyLimited(s.out, f, r.Policy().MaxReadBytes)
+		limit := r.Policy().MaxReadBytes
+		if err := admitCopy(f, limit); err != nil {
+			return err
+		}
+		if c.JSON {
+			return s.content(c.Name, func(to io.Writer) error { return copyLimited(to, f, limit) })
+		}
+		return copyLimited(s.out, f, limit)
 	})
 }
 
-// copyLimited refuses a file that is too long before it writes anything, and
-// stops at the limit when the file grows meanwhile.
-func copyLimited(to io.Writer, f *caproot.File, limit int64) error {
-	tooLarge := &fs.PathError{Op: "read", Path: f.Name(), Err: caproot.ErrTooLarge}
+func tooLarge(f *caproot.File) error {
+	return &fs.PathError{Op: "read", Path: f.Name(), Err: caproot.ErrTooLarge}
+}
+
+// admitCopy refuses what cannot be copied before anything is written.
+func admitCopy(f *caproot.File, limit int64) error {
 	info, err := f.Stat()
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case info.Mode().IsRegular() && info.Size() > limit:
+		return tooLarge(f)
+	case info.IsDir():
+		_, err := f.Read(make([]byte, 1)) // the system's own answer
 		return err
 	}
-	if info.Mode().IsRegular() && info.Size() > limit {
-		return tooLarge
-	}
+	return nil
+}
+
+// copyLimited stops at the limit when the file grows meanwhile.
+func copyLimited(to io.Writer, f *caproot.File, limit int64) error {
 	if _, err := io.Copy(to, io.LimitReader(f, limit)); err != nil {
 		return err
 	}
@@ -46,50 +64,25 @@ func copyLimited(to io.Writer, f *caproot.File, limit int64) error {
 		return nil
 	}
 	if n, _ := io.ReadFull(f, make([]byte, 1)); n > 0 {
-		return tooLarge
+		return tooLarge(f)
 	}
 	return nil
 }
 
 // entry is the JSON form of a directory entry.
 type entry struct {
-	Name    string `json:"name,omitempty"`
-	NameB64 []byte `json:"name_b64,omitempty"` // for a name that is not UTF-8
-	Type    string `json:"type"`
-	Size    int64  `json:"size,string"`
-	Mode    string `json:"mode"`
-	MTime   string `json:"mtime"`
+	label
+	Type  string `json:"type"`
+	Size  int64  `json:"size,string"`
+	Mode  string `json:"mode"`
+	MTime string `json:"mtime"`
 }
 
 func newEntry(name string, i fs.FileInfo) entry {
-	e := entry{Type: typeName(i.Mode()), Size: i.Size(), Mode: formatMode(i.Mode()), MTime: i.ModTime().UTC().Format(time.RFC3339Nano)}
-	if utf8.ValidString(name) {
-		e.Name = name
-	} else {
-		e.NameB64 = []byte(name)
+	return entry{
+		label: labelOf(name), Type: typeName(i.Mode()), Size: i.Size(), Mode: formatMode(i.Mode()),
+		MTime: i.ModTime().UTC().Format(time.RFC3339Nano),
 	}
-	return e
-}
-
-// typeName gives the words that receipts have.
-func typeName(mode fs.FileMode) string {
-	switch {
-	case mode.IsRegular():
-		return "file"
-	case mode.IsDir():
-		return "dir"
-	case mode&fs.ModeSymlink != 0:
-		return "symlink"
-	case mode&fs.ModeNamedPipe != 0:
-		return "fifo"
-	case mode&fs.ModeSocket != 0:
-		return "socket"
-	case mode&fs.ModeCharDevice != 0:
-		return "char"
-	case mode&fs.ModeDevice != 0:
-		return "block"
-	}
-	return "irregular"
 }
 
 func (s *session) describeEntry(e entry, name string) error {
@@ -100,40 +93,82 @@ func (s *session) describeEntry(e entry, name string) error {
 type lsCommand struct {
 	rootFlags
 	jsonFlag
-	Name string `arg:"" optional:"" default:"." help:"Directory inside the root."`
-	Long bool   `short:"l" help:"Type, mode, size in bytes, time and name."`
+	Name      string `arg:"" optional:"" default:"." help:"Directory inside the root."`
+	Long      bool   `short:"l" help:"Type, mode, size in bytes, time and name."`
+	Recursive bool   `short:"R" help:"Directories below too, with paths that begin at NAME."`
 }
 
 // Run is called by kong.
 func (c *lsCommand) Run(s *session) error {
 	return c.within(func(r *caproot.Root) error {
-		entries, err := r.ReadDir(c.Name)
-		if err != nil {
-			return err
-		}
 		code := exitDone
-		for _, e := range entries {
-			if err := c.show(s, e); err != nil {
-				code = worse(code, s.fail(err))
+		for pending := []string{"."}; len(pending) > 0; {
+			dir := pending[len(pending)-1]
+			pending = pending[:len(pending)-1]
+			dirs, err := c.list(s, r, dir, &code)
+			if err != nil {
+				return err
+			}
+			for i := len(dirs) - 1; i >= 0; i-- {
+				pending = append(pending, dirs[i])
 			}
 		}
 		return ended(code)
 	})
 }
 
-func (c *lsCommand) show(s *session, e fs.DirEntry) error {
+// list shows a directory, named as from NAME, and returns those in it that are
+// to be shown too. An error is of writing, or of NAME itself.
+func (c *lsCommand) list(s *session, r *caproot.Root, dir string, code *int) (dirs []string, err error) {
+	entries, err := r.ReadDir(below(c.Name, dir))
+	if err != nil && dir == "." {
+		return nil, err
+	}
+	if err != nil {
+		*code = worse(*code, s.fail(err))
+	}
+	for _, e := range entries {
+		name := below(dir, e.Name())
+		if c.Recursive && e.IsDir() {
+			dirs = append(dirs, name)
+		}
+		if err := c.show(s, e, name, code); err != nil {
+			return nil, err
+		}
+	}
+	return dirs, nil
+}
+
+// show returns errors of writing only.
+func (c *lsCommand) show(s *session, e fs.DirEntry, name string, code *int) error {
 	if !c.Long && !c.JSON {
-		_, err := fmt.Fprintln(s.out, shown(e.Name()))
+		_, err := fmt.Fprintln(s.out, shown(name))
 		return err
 	}
 	info, err := e.Info()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // removed since the directory was read
+	}
 	if err != nil {
-		return err
+		*code = worse(*code, s.fail(err))
+		return nil
 	}
 	if c.JSON {
-		return s.writeJSON(newEntry(e.Name(), info))
+		return s.writeJSON(newEntry(name, info))
 	}
-	return s.describeEntry(newEntry(e.Name(), info), e.Name())
+	return s.describeEntry(newEntry(name, info), name)
+}
+
+// below joins a directory's name and that of an entry. It is not path.Join,
+// which resolves ".." as text; only the root may say what that is.
+func below(dir, name string) string {
+	switch {
+	case dir == ".":
+		return name
+	case name == ".":
+		return dir
+	}
+	return dir + "/" + name
 }
 
 // ended is the status of a batch, nil when all went well.

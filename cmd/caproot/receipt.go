@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"unicode/utf8"
 
 	"github.com/caproot/caproot"
 	"github.com/caproot/caproot/identity"
@@ -64,7 +63,7 @@ func (c *checkCommand) Run(s *session) error {
 			}
 		}
 		if !s.quiet {
-			fmt.Fprintf(s.err, "caproot: checked %d receipts: %d same, %d not\n", all, same, all-same)
+			s.note(fmt.Sprintf("checked %d receipts: %d same, %d not", all, same, all-same))
 		}
 		return ended(code)
 	})
@@ -72,10 +71,10 @@ func (c *checkCommand) Run(s *session) error {
 
 // verdict is the JSON form of the answer to one receipt.
 type verdict struct {
-	Path    string `json:"path,omitempty"`
-	PathB64 []byte `json:"path_b64,omitempty"` // for a name that is not UTF-8
-	Verdict string `json:"verdict"`            // same, different, unknown, or error
-	Reason  string `json:"reason,omitempty"`   // of package identity, or the code of the error
+	Path    *string `json:"path,omitempty"`
+	PathB64 []byte  `json:"path_b64,omitempty"` // for a path that is not UTF-8
+	Verdict string  `json:"verdict"`            // same, different, unknown, or error
+	Reason  string  `json:"reason,omitempty"`   // of package identity, or the code of the error
 }
 
 // one checks a receipt and returns the exit code for it. The error is of writing.
@@ -89,11 +88,8 @@ func (c *checkCommand) one(s *session, r *caproot.Root, want identity.Receipt) (
 	}
 	switch {
 	case c.JSON:
-		if utf8.ValidString(want.Path) {
-			v.Path = want.Path
-		} else {
-			v.PathB64 = []byte(want.Path)
-		}
+		path := labelOf(want.Path)
+		v.Path, v.PathB64 = path.Name, path.NameB64
 		err = s.writeJSON(v)
 	case found != nil:
 		_, err = fmt.Fprintf(s.out, "%s %s %s\n", v.Verdict, v.Reason, shown(want.Path))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,38 +10,6 @@ import (
 	"github.com/caproot/caproot"
 	"github.com/caproot/caproot/identity"
 )
-
-// result is what one command line gave.
-type result struct {
-	code     int
-	out, err string
-}
-
-func caprootRun(stdin string, args ...string) result {
-	var out, errOut bytes.Buffer
-	code := run(args, strings.NewReader(stdin), &out, &errOut)
-	return result{code, out.String(), errOut.String()}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// tree makes outside/secret and root/ with f, dir/g, and out -> ../outside.
-func tree(t *testing.T) (base, root string) {
-	base = t.TempDir()
-	root = filepath.Join(base, "root")
-	must(t, os.MkdirAll(filepath.Join(root, "dir"), 0o755))
-	must(t, os.Mkdir(filepath.Join(base, "outside"), 0o755))
-	must(t, os.WriteFile(filepath.Join(base, "outside", "secret"), []byte("secret"), 0o644))
-	must(t, os.WriteFile(filepath.Join(root, "f"), []byte("content"), 0o644))
-	must(t, os.WriteFile(filepath.Join(root, "dir", "g"), []byte("deep"), 0o644))
-	must(t, os.Symlink("../outside", filepath.Join(root, "out")))
-	return base, root
-}
 
 // commandLines are command lines on the tree.
 var commandLines = map[string]struct {
@@ -64,9 +31,16 @@ var commandLines = map[string]struct {
 	"no command":       {args: "", code: 64, err: "caproot: usage: "},
 	"unknown command":  {args: "fly ROOT", code: 64, err: "caproot: usage: "},
 	"unknown policy":   {args: "cat --policy=lax ROOT f", code: 64, err: "caproot: usage: "},
+	"unknown rule":     {args: "cat --links=some ROOT f", code: 64, err: "caproot: usage: "},
+	"empty rule":       {args: "cat --links= ROOT f", code: 64, err: "caproot: usage: "},
+	"no policy file":   {args: "cat --policy NOROOT.json ROOT f", code: 2, err: "caproot: io: "},
+	"limit of zero":    {args: "cat --max-bytes 0 ROOT f", code: 3, err: "caproot: too-large: "},
 	"negative limit":   {args: "cat --max-bytes=-1 ROOT f", code: 64, err: "caproot: usage: "},
 	"help":             {args: "cat --help"},
 	"ls":               {args: "ls ROOT", out: "dir\nf\nout\n"},
+	"ls -R":            {args: "ls -R ROOT", out: "dir\nf\nout\ndir/g\n"},
+	"ls -R below":      {args: "ls -R ROOT dir", out: "g\n"},
+	"ls outside":       {args: "ls ROOT out", code: 3, err: "caproot: escape: "},
 	"ls of a file":     {args: "ls ROOT f", code: 2, err: "caproot: not-dir: "},
 	"stat":             {args: "stat ROOT f"},
 	"stat missing":     {args: "stat ROOT no", code: 1},
@@ -84,6 +58,9 @@ var commandLines = map[string]struct {
 	"put no parent":    {args: "put ROOT a/b", code: 1},
 	"put parents":      {args: "put --parents --durability none ROOT a/b"},
 	"mkdir":            {args: "mkdir ROOT new"},
+	"mkdir escape":     {args: "mkdir ROOT out/new", code: 3, err: "caproot: escape: "},
+	"mkdir -p escape":  {args: "mkdir -p ROOT out/a/b", code: 3, err: "caproot: escape: "},
+	"mkdir the root":   {args: "mkdir ROOT dir/..", code: 3, err: "caproot: name: "},
 	"mkdir exists":     {args: "mkdir ROOT dir", code: 1, err: "caproot: exist: "},
 	"mkdir -p":         {args: "mkdir -p ROOT dir/x/y"},
 	"mv":               {args: "mv ROOT f h"},
@@ -92,11 +69,17 @@ var commandLines = map[string]struct {
 	"mv escape":        {args: "mv ROOT f ../f", code: 3, err: "caproot: escape: "},
 	"rm":               {args: "rm ROOT f"},
 	"rm link itself":   {args: "rm ROOT out"},
+	"rm escape":        {args: "rm ROOT out/secret", code: 3, err: "caproot: escape: "},
+	"rm -r escape":     {args: "rm -r ROOT ../outside", code: 3, err: "caproot: escape: "},
+	"rm -r link":       {args: "rm -r ROOT out/", code: 3, err: "caproot: symlink: "}, // case 34
+	"rm the root":      {args: "rm -r ROOT .", code: 3, err: "caproot: name: "},       // case 175
 	"rm not empty":     {args: "rm ROOT dir", code: 1, err: "caproot: not-empty: "},
 	"rm -r":            {args: "rm -r ROOT dir"},
 	"rm -r missing":    {args: "rm -r ROOT no", code: 1},
 	"rm -r if-match":   {args: "rm -r --if-match x ROOT dir", code: 64},
 	"rm no receipt":    {args: "rm --if-match NOROOT ROOT f", code: 2},
+	"receipt missing":  {args: "receipt ROOT no", code: 1, err: "caproot: not-exist: "},
+	"receipt escape":   {args: "receipt ROOT out/secret", code: 3, err: "caproot: escape: "},
 	"check nothing":    {args: "check ROOT", code: 64},
 	"check garbage":    {args: "check ROOT ROOT/f", code: 2, err: "caproot: io: "},
 	"names":            {args: "names a b/c", out: "ok\t\"a\"\nok\t\"b/c\"\n"},
@@ -104,6 +87,11 @@ var commandLines = map[string]struct {
 	"names -0":         {args: "names -0", stdin: "a\x00b\nc", code: 1, out: "ok\t\"a\"\ncontrol\t\"b\\nc\"\n"},
 	"names both":       {args: "names -0 a", code: 64},
 	"probe":            {args: "probe ROOT"},
+	"probe requires":   {args: "probe --require symlink --require hardlink ROOT"},
+	"probe lacks":      {args: "probe --require case-folding ROOT", code: 1, err: "caproot: unsupported: case-folding is required"},
+	"probe mistyped":   {args: "probe --require foldcase ROOT", code: 64, err: "caproot: usage: "},
+	"import nothing":   {args: "import NOROOT ROOT", code: 66, err: "caproot: not-exist: "},
+	"import to no":     {args: "import ROOT NOROOT", code: 66, err: "caproot: not-exist: "},
 	"probe nowhere":    {args: "probe NOROOT", code: 66},
 }
 
@@ -112,7 +100,7 @@ func TestExitCodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			base, root := tree(t)
 			fill := strings.NewReplacer("NOROOT", filepath.Join(base, "none"), "ROOT", root)
-			got := caprootRun(tt.stdin, strings.Fields(fill.Replace(tt.args))...)
+			got := caprootRun(t, tt.stdin, strings.Fields(fill.Replace(tt.args))...)
 			if got.code != tt.code {
 				t.Errorf("exit %d, want %d; stderr %s", got.code, tt.code, got.err)
 			}
@@ -122,11 +110,8 @@ func TestExitCodes(t *testing.T) {
 			if !strings.Contains(got.err, tt.err) || tt.code == 0 && got.err != "" {
 				t.Errorf("stderr %q, want %q", got.err, tt.err)
 			}
-			left, err := os.ReadDir(filepath.Join(base, "outside"))
-			must(t, err)
-			if len(left) != 1 {
-				t.Errorf("outside has %d entries, had 1", len(left))
-			}
+			checkOutside(t, base)
+			checkNothingLeft(t, root)
 		})
 	}
 }
@@ -138,7 +123,7 @@ func TestExitOfMismatch(t *testing.T) {
 			t.Errorf("%v: exit %d, want %d", verdict, got, want)
 		}
 	}
-	order := []int{exitDone, exitNo, exitRefused, exitFailed}
+	order := []int{exitDone, exitNo, exitRefused, exitFailed, exitNoRoot, exitUsage}
 	for i, a := range order {
 		for _, b := range order[i:] {
 			if worse(a, b) != b || worse(b, a) != b {
@@ -150,7 +135,7 @@ func TestExitOfMismatch(t *testing.T) {
 
 func TestPutPublishes(t *testing.T) {
 	_, root := tree(t)
-	got := caprootRun("new", "put", "--json", "--digest", "--mode", "640", root, "f")
+	got := caprootRun(t, "new", "put", "--json", "--digest", "--mode", "640", root, "f")
 	var receipt struct{ Path, SHA256, Mode string }
 	must(t, json.Unmarshal([]byte(got.out), &receipt))
 	if receipt.Path != "f" || len(receipt.SHA256) != 64 || receipt.Mode != "0100640" {
@@ -164,23 +149,23 @@ func TestPutPublishes(t *testing.T) {
 func TestIfMatch(t *testing.T) {
 	base, root := tree(t)
 	file := filepath.Join(base, "receipt")
-	must(t, os.WriteFile(file, []byte(caprootRun("", "receipt", "--digest", root, "f").out), 0o600))
-	if got := caprootRun("", "check", "-q", root, file); got != (result{}) {
+	must(t, os.WriteFile(file, []byte(caprootRun(t, "", "receipt", "--digest", root, "f").out), 0o600))
+	if got := caprootRun(t, "", "check", "-q", root, file); got != (result{}) {
 		t.Fatalf("check of an untouched file: %+v", got)
 	}
-	if got := caprootRun("other", "put", root, "f"); got.code != 0 {
+	if got := caprootRun(t, "other", "put", root, "f"); got.code != 0 {
 		t.Fatalf("put: %+v", got)
 	}
 	for _, args := range [][]string{{"rm", "--if-match", file, root, "f"}, {"put", "--if-match", file, root, "f"}} {
-		if got := caprootRun("x", args...); got.code != 1 || !strings.HasPrefix(got.err, "caproot: changed: ") {
+		if got := caprootRun(t, "x", args...); got.code != 1 || !strings.HasPrefix(got.err, "caproot: changed: ") {
 			t.Errorf("%s of another object: %+v", args[0], got)
 		}
 	}
 	if data, _ := os.ReadFile(filepath.Join(root, "f")); string(data) != "other" {
 		t.Errorf("content %q after refusals, want %q", data, "other")
 	}
-	must(t, os.WriteFile(file, []byte(caprootRun("", "receipt", root, "f").out), 0o600))
-	if got := caprootRun("", "rm", "--if-match", file, root, "f"); got.code != 0 {
+	must(t, os.WriteFile(file, []byte(caprootRun(t, "", "receipt", root, "f").out), 0o600))
+	if got := caprootRun(t, "", "rm", "--if-match", file, root, "f"); got.code != 0 {
 		t.Errorf("rm of the object: %+v", got)
 	}
 }
@@ -191,9 +176,9 @@ func TestNamesAreQuoted(t *testing.T) {
 	hostile := "a\x1b[2Jb"
 	must(t, os.WriteFile(filepath.Join(root, hostile), nil, 0o600))
 	for _, got := range []result{
-		caprootRun("", "ls", root), caprootRun("", "ls", "-l", root), caprootRun("", "ls", "--json", root),
-		caprootRun("", "cat", root, hostile+"x"), caprootRun("", "mv", root, hostile+"x", hostile),
-		caprootRun("", "rm", "--if-match", hostile, root, "f"), caprootRun("", hostile),
+		caprootRun(t, "", "ls", root), caprootRun(t, "", "ls", "-l", root), caprootRun(t, "", "ls", "--json", root),
+		caprootRun(t, "", "cat", root, hostile+"x"), caprootRun(t, "", "mv", root, hostile+"x", hostile),
+		caprootRun(t, "", "rm", "--if-match", hostile, root, "f"), caprootRun(t, "", hostile),
 	} {
 		if strings.Contains(got.out+got.err, "\x1b") {
 			t.Errorf("raw escape in %q %q", got.out, got.err)
@@ -203,17 +188,37 @@ func TestNamesAreQuoted(t *testing.T) {
 
 func TestListing(t *testing.T) {
 	_, root := tree(t)
-	lines := strings.Split(strings.TrimSpace(caprootRun("", "ls", "--json", root).out), "\n")
+	lines := strings.Split(strings.TrimSpace(caprootRun(t, "", "ls", "--json", root).out), "\n")
 	var types []string
 	for _, line := range lines {
 		var e entry
 		must(t, json.Unmarshal([]byte(line), &e))
-		types = append(types, e.Name+" "+e.Type)
+		types = append(types, *e.Name+" "+e.Type)
 	}
 	if got, want := strings.Join(types, ", "), "dir dir, f file, out symlink"; got != want {
 		t.Errorf("ls --json: %s, want %s", got, want)
 	}
-	if got := caprootRun("", "stat", root, "f").out; !strings.HasPrefix(got, "file      0644            7 ") {
+	if got := caprootRun(t, "", "stat", root, "f").out; !strings.HasPrefix(got, "file      0644            7 ") {
 		t.Errorf("stat: %q", got)
+	}
+}
+
+// case 171: an entry that vanishes while it is listed is no failure.
+func TestListingOfVanished(t *testing.T) {
+	_, root := tree(t)
+	r, err := caproot.Open(root, caproot.Workspace())
+	must(t, err)
+	defer r.Close()
+	entries, err := r.ReadDir(".")
+	must(t, err)
+	must(t, os.Remove(filepath.Join(root, "f")))
+	var out, errOut strings.Builder
+	s := &session{out: &out, err: &errOut}
+	code := exitDone
+	for _, e := range entries {
+		must(t, (&lsCommand{Long: true}).show(s, e, e.Name(), &code))
+	}
+	if code != exitDone || errOut.Len() > 0 || strings.Count(out.String(), "\n") != 2 {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, out.String(), errOut.String())
 	}
 }

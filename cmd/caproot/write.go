@@ -42,37 +42,47 @@ func (c *putCommand) Run(s *session) error {
 
 type mkdirCommand struct {
 	rootFlags
+	jsonFlag
 	Name    string `arg:"" help:"Name inside the root."`
 	Parents bool   `short:"p" help:"Make missing parents; an existing directory is no error."`
 }
 
 // Run is called by kong.
-func (c *mkdirCommand) Run() error {
+func (c *mkdirCommand) Run(s *session) error {
 	return c.within(func(r *caproot.Root) error {
+		mkdir := r.Mkdir
 		if c.Parents {
-			return r.MkdirAll(c.Name, 0o777)
+			mkdir = r.MkdirAll
 		}
-		return r.Mkdir(c.Name, 0o777)
+		if err := mkdir(c.Name, 0o777); err != nil || !c.JSON {
+			return err
+		}
+		return s.writeJSON(outcome{"mkdir", labelOf(c.Name)})
 	})
 }
 
 type mvCommand struct {
 	rootFlags
+	jsonFlag
 	From    string `arg:"" help:"Name inside the root."`
 	To      string `arg:"" help:"New name inside the root."`
 	Replace bool   `help:"Replace what has the new name; never a directory."`
 }
 
 // Run is called by kong.
-func (c *mvCommand) Run() error {
+func (c *mvCommand) Run(s *session) error {
 	return c.within(func(r *caproot.Root) error {
-		_, err := r.Move(c.From, c.To, caproot.MoveOptions{Replace: c.Replace})
-		return err
+		receipt, err := r.Move(c.From, c.To, caproot.MoveOptions{Replace: c.Replace})
+		if err != nil || !c.JSON {
+			return err
+		}
+		return s.writeJSON(receipt)
 	})
 }
 
 type rmCommand struct {
 	rootFlags
+	jsonFlag
 	Name      string `arg:"" help:"Name inside the root."`
 	Recursive bool   `short:"r" help:"Remove a directory and everything below it."`
 	IfMatch   string `placeholder:"FILE" help:"Remove only the object of the receipt in FILE."`
@@ -83,22 +93,30 @@ func (c *rmCommand) Run(s *session) error {
 	if c.Recursive && c.IfMatch != "" {
 		return usageError{"-r and --if-match exclude each other: a receipt says nothing of what is in a directory"}
 	}
+	remove := c.remove
 	if c.IfMatch != "" {
 		want, err := s.oneReceipt(c.IfMatch)
 		if err != nil {
 			return err
 		}
-		return c.within(func(r *caproot.Root) error { return r.RemoveIf(c.Name, *want) })
+		remove = func(r *caproot.Root) error { return r.RemoveIf(c.Name, *want) }
 	}
 	return c.within(func(r *caproot.Root) error {
-		if !c.Recursive {
-			return r.Remove(c.Name)
-		}
-		// RemoveAll takes a missing name for success; a script that misspelt
-		// one wants to know.
-		if _, err := r.Lstat(c.Name); err != nil {
+		if err := remove(r); err != nil || !c.JSON {
 			return err
 		}
-		return r.RemoveAll(c.Name)
+		return s.writeJSON(outcome{"rm", labelOf(c.Name)})
 	})
+}
+
+func (c *rmCommand) remove(r *caproot.Root) error {
+	if !c.Recursive {
+		return r.Remove(c.Name)
+	}
+	// RemoveAll takes a missing name for success; a script that misspelt one
+	// wants to know.
+	if _, err := r.Lstat(c.Name); err != nil {
+		return err
+	}
+	return r.RemoveAll(c.Name)
 }
