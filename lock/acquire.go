@@ -4,21 +4,27 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"math"
-	"math/rand/v2"
+	"os"
 	"sync/atomic"
 	"time"
 )
 
-// acquisition has the front of its line and works on the record.
+// acquisition has the front of its line and works on the record. Its steps are
+// those of docs/locks.md.
 type acquisition struct {
 	*request
-	wait    bool
-	domain  *domain
-	cand    *candidate
-	tries   int
-	started time.Time
-	alive   atomic.Bool
+	wait      bool
+	domain    *domain
+	started   time.Time
+	tries     int
+	linked    int  // looks at a record with two names
+	final     bool // the deadline has passed: one more attempt, no wait
+	cand      *candidate
+	published bool     // cand has the name of the record
+	woken     *os.File // record or guard whose wait has ended, locked
+	ofGuard   bool     // it is the guard
+	hurried   int      // looks in a row without a pause
+	watch     *watch
 }
 
 func (m *Manager) acquire(q request, wait bool) (Lock, error) {
@@ -29,31 +35,37 @@ func (m *Manager) acquire(q request, wait bool) (Lock, error) {
 	if err := q.inOrder(); err != nil {
 		return nil, err
 	}
-	if err := context.Cause(q.ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return nil, err
+	if errors.Is(q.ctx.Err(), context.Canceled) {
+		return nil, context.Cause(q.ctx)
 	}
 	if err := q.locate(); err != nil {
 		return nil, err
 	}
-	started := time.Now()
-	shared, holder, ok, err := m.domain.enter(q.ctx, &q, wait)
-	switch {
-	case err != nil:
-	case !ok:
-		err = q.busyInside(holder, started)
-	case shared != nil:
-		q.place.close()
-		return &handle{h: shared}, nil
-	}
+	l, err := m.enter(&q, wait)
 	if err != nil {
 		q.place.close()
 		return nil, err
 	}
-	a := &acquisition{request: &q, wait: wait, domain: m.domain, started: started}
+	return l, nil
+}
+
+// enter waits for the front of the line and acquires the record.
+func (m *Manager) enter(q *request, wait bool) (Lock, error) {
+	started := time.Now()
+	shared, holder, ok, err := m.domain.enter(q.ctx, q, wait)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, q.busyInside(holder, started)
+	case shared != nil:
+		q.place.close()
+		return &handle{h: shared}, nil
+	}
+	a := &acquisition{request: q, wait: wait, domain: m.domain, started: started}
 	h, err := a.run()
 	if err != nil {
 		m.domain.leave(q.key)
-		q.place.close()
 		return nil, err
 	}
 	return &handle{h: h}, nil
@@ -61,12 +73,11 @@ func (m *Manager) acquire(q request, wait bool) (Lock, error) {
 
 // busyInside is the error of a call that did not get to the front.
 func (q *request) busyInside(holder *hold, started time.Time) error {
-	err := &BusyError{LockPath: q.place.lockPath, Own: true, Waited: time.Since(started)}
+	busy := &BusyError{LockPath: q.place.lockPath, Own: true, Waited: time.Since(started)}
 	if holder != nil {
-		payload, _, _ := splitRecord(holder.record.bytes)
-		err.Payload, _ = parseObject(payload)
+		busy.Payload, _ = parseObject(holder.text)
 	}
-	return q.ended(err)
+	return q.ended(busy)
 }
 
 // ended completes a busy error, unless the caller gave up by itself.
@@ -80,8 +91,7 @@ func (q *request) ended(busy *BusyError) error {
 
 // evaluate asks for the payload of one attempt.
 func (q *request) evaluate() ([]byte, error) {
-	if q.payload != nil {
-		payload := q.payload
+	if payload := q.payload; payload != nil {
 		q.payload = nil
 		return payload, nil
 	}
@@ -100,96 +110,124 @@ func (q *request) evaluate() ([]byte, error) {
 }
 
 // run tries until the lock is held, or there is no reason to go on.
-func (a *acquisition) run() (*hold, error) {
-	defer a.dropCandidate()
+func (a *acquisition) run() (_ *hold, err error) {
+	defer func() {
+		a.watch.close()
+		if err != nil {
+			if rerr := a.retreat(); rerr != nil {
+				err = errors.Join(err, rerr)
+			}
+		}
+	}()
+	leave, err := a.queueUp()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	a.final = a.ctx.Err() != nil
 	for {
 		a.tries++
-		held, err := a.try()
-		if err != nil {
+		held, in, err := a.try()
+		switch {
+		case err != nil:
+			in.drop()
+			return nil, err
+		case held:
+			return a.hold(), nil
+		case !a.mayRetry():
+			return nil, a.giveUp(in)
+		}
+		if err := a.await(in); err != nil {
 			return nil, err
 		}
-		if held {
-			return a.hold(), nil
-		}
-		if !a.mayRetry() {
-			return nil, a.ended(&BusyError{LockPath: a.place.lockPath, Attempts: a.tries, Waited: time.Since(a.started)})
-		}
-		a.sleep()
 	}
 }
 
 func (a *acquisition) mayRetry() bool {
-	return a.wait && a.ctx.Err() == nil && (a.o.Retry.Attempts == 0 || a.tries < a.o.Retry.Attempts)
+	return a.wait && !a.final && (a.o.Retry.Attempts == 0 || a.tries < a.o.Retry.Attempts)
 }
 
-func (a *acquisition) sleep() {
-	t := time.NewTimer(a.delay())
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-a.ctx.Done():
+// giveUp says who is in the way.
+func (a *acquisition) giveUp(in *obstacle) error {
+	defer in.drop()
+	busy := &BusyError{
+		LockPath: a.place.lockPath, Guard: in.guard, Own: in.own, Attempts: a.tries, Waited: time.Since(a.started),
 	}
-}
-
-func (a *acquisition) delay() time.Duration {
-	r := &a.o.Retry
-	delay := min(float64(r.Max), float64(r.Min)*math.Pow(r.Factor, float64(a.tries-1)))
-	if r.Jitter {
-		delay = min(float64(r.Max), delay*(1+rand.Float64()))
+	raw := in.raw
+	if in.file != nil {
+		if o, err := look(in.file); err == nil {
+			raw, _ = readRecord(in.file, o.size)
+		}
 	}
-	return time.Duration(delay)
+	text, _, _ := splitRecord(raw)
+	busy.Payload, _ = parseObject(text)
+	return a.ended(busy)
 }
 
-// try makes one attempt.
-func (a *acquisition) try() (held bool, err error) {
-	exists, err := a.place.dir.Lexists(a.place.guard())
-	if err != nil || exists {
-		return false, err
+// try makes one attempt, from the guard on, or from where a wait has ended.
+func (a *acquisition) try() (held bool, _ *obstacle, _ error) {
+	woken, ofGuard := a.woken, a.ofGuard
+	a.woken, a.ofGuard = nil, false
+	if woken != nil && !ofGuard {
+		if a.cand == nil {
+			unlockClose(woken)
+			return false, lookAgain, nil
+		}
+		return a.inspect(woken)
+	}
+	if in, err := a.passGuard(woken); err != nil || in != nil {
+		return false, in, err
+	}
+	if a.published {
+		return a.confirm()
 	}
 	if err := a.prepareCandidate(); err != nil {
-		return false, err
+		return false, nil, err
 	}
-	err = a.cand.publish(&a.place, a.place.leaf)
-	if errors.Is(err, fs.ErrExist) {
-		return false, nil
+	err := a.cand.publish(&a.place, a.place.leaf)
+	switch {
+	case err == nil:
+		a.published = true
+	case errors.Is(err, fs.ErrExist):
+		return a.inspect(nil)
+	case errors.Is(err, errSwept):
+		return false, lookAgain, a.retreat()
+	default:
+		return false, nil, err
 	}
-	if err != nil {
-		return false, err
+	// Whoever is inside a guard that was made meanwhile may be about to remove
+	// what had the name before, and must be done first.
+	if in, err := a.passGuard(nil); err != nil || in != nil {
+		return false, in, err
 	}
-	return true, a.cand.is(&a.place, a.place.leaf)
+	return a.confirm()
 }
 
+// prepareCandidate makes the record, which is kept over attempts, and gives it
+// the content of this one.
 func (a *acquisition) prepareCandidate() error {
 	payload, err := a.evaluate()
 	if err != nil {
 		return err
 	}
+	if a.cand == nil && a.o.KeepRecord {
+		a.cand = a.domain.takeKept(&a.place)
+	}
 	if a.cand == nil {
-		if a.o.KeepRecord {
-			a.cand = a.domain.takeKept(&a.place)
-		}
-		if a.cand == nil {
-			if a.cand, err = a.place.newCandidate(a.o.KeepRecord); err != nil {
-				return err
-			}
+		if a.cand, err = a.place.newCandidate(a.o.KeepRecord); err != nil {
+			return err
 		}
 	}
 	return a.cand.write(&a.place, payload, a.o.Durable)
 }
 
-func (a *acquisition) dropCandidate() {
-	if a.cand != nil {
-		a.cand.discard(&a.place)
-	}
-}
-
 // hold turns the published candidate into a lock.
 func (a *acquisition) hold() *hold {
+	text, _, _ := splitRecord(a.cand.bytes)
 	h := &hold{
-		domain: a.domain, key: a.key, place: a.place, record: a.cand, o: a.o, owner: a.o.Owner, byPath: a.byPath,
+		domain: a.domain, key: a.key, place: a.place, record: a.cand, text: text, o: a.o, owner: a.o.Owner, byPath: a.byPath,
 		target: a.target, since: time.Now(), refs: 1, lost: make(chan struct{}),
 	}
-	a.cand = nil
 	h.alive.Store(true)
 	registry.add(h)
 	h.monitor()

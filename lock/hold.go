@@ -15,6 +15,7 @@ type hold struct {
 	key    key
 	place  place
 	record *candidate
+	text   []byte // the JSON of the record
 	o      Options
 	owner  string
 	byPath bool
@@ -113,9 +114,8 @@ func (h *hold) entry() HeldEntry {
 	h.domain.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	payload, _, _ := splitRecord(h.record.bytes)
 	return HeldEntry{
-		Target: h.target, LockPath: h.place.lockPath, Owner: h.owner, Payload: payload, Metadata: h.o.Metadata,
+		Target: h.target, LockPath: h.place.lockPath, Owner: h.owner, Payload: h.text, Metadata: h.o.Metadata,
 		Since: h.since, References: refs, Witness: h.record.witness, Lost: h.why,
 	}
 }

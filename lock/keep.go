@@ -36,6 +36,7 @@ func (d *domain) takeKept(p *place) *candidate {
 		if flock(k.c.file, false) == nil {
 			return k.c
 		}
+		p.dir.RemoveSame(k.c.private, k.c.file)
 		k.c.file.Close()
 	}
 }

@@ -85,7 +85,7 @@ const (
 	defaultStaleAfter = 30 * time.Second
 	defaultMin        = 50 * time.Millisecond
 	defaultMax        = time.Second
-	maxMillis         = math.MaxInt32 * time.Millisecond
+	maxPause          = math.MaxInt32 * time.Millisecond
 )
 
 // Recovery says what becomes of a stale record.
@@ -210,13 +210,13 @@ func (o *Options) complete() error {
 		return bad("StaleAfter", o.StaleAfter)
 	case o.StaleRecovery > RemoveIfUnchanged:
 		return bad("StaleRecovery", o.StaleRecovery)
-	case o.CheckInterval != 0 && (o.CheckInterval < time.Millisecond || o.CheckInterval > maxMillis):
+	case o.CheckInterval != 0 && (o.CheckInterval < time.Millisecond || o.CheckInterval > maxPause):
 		return bad("CheckInterval", o.CheckInterval)
 	case r.Attempts < 0:
 		return bad("Retry.Attempts", r.Attempts)
-	case r.Min < 0 || r.Min > maxMillis:
+	case r.Min < 0 || r.Min > maxPause:
 		return bad("Retry.Min", r.Min)
-	case r.Max < 0 || r.Max > maxMillis:
+	case r.Max < 0 || r.Max > maxPause:
 		return bad("Retry.Max", r.Max)
 	case r.Factor != 0 && !(r.Factor >= 1) || math.IsInf(r.Factor, 0):
 		return bad("Retry.Factor", r.Factor)
