@@ -25,6 +25,7 @@ var children = map[string]func(){
 	"hold":    childHold,
 	"acquire": childAcquire,
 	"count":   childCount,
+	"traced":  childTraced,
 }
 
 func TestMain(m *testing.M) {
@@ -154,4 +155,14 @@ func increment(file string) error {
 	var n int
 	fmt.Sscan(string(data), &n)
 	return os.WriteFile(file, []byte(fmt.Sprint(n+1)), 0o600)
+}
+
+// childTraced is killed at one of its calls of the kernel after "begins".
+func childTraced() {
+	r, o := childRoot(), childOptions()
+	say("begins")
+	l, err := Acquire(context.Background(), r, "target", o)
+	childMust(err)
+	childMust(l.Release())
+	childMust(NewManager("").Drain(context.Background()))
 }

@@ -64,10 +64,7 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, caproot.ErrChanged)
 }
 
-var (
-	errForeign = errors.New("the record belongs to another user")
-	errInvalid = errors.New("a directory")
-)
+var errForeign = errors.New("the record belongs to another user")
 
 // unusable is the error for what no holder makes, or nil.
 func (a *acquisition) unusable(o *object) error {

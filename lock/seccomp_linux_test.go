@@ -22,7 +22,7 @@ func refuseTmpfile() {
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: flags},
 		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 1, K: unix.O_TMPFILE &^ unix.O_DIRECTORY},
 		{Code: unix.BPF_RET | unix.BPF_K, K: 0x00050000 | uint32(unix.EOPNOTSUPP)}, // SECCOMP_RET_ERRNO
-		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},                          // SECCOMP_RET_ALLOW
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},                           // SECCOMP_RET_ALLOW
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	runtime.LockOSThread()
