@@ -85,6 +85,7 @@ const (
 	defaultStaleAfter = 30 * time.Second
 	defaultMin        = 50 * time.Millisecond
 	defaultMax        = time.Second
+	minCheck          = time.Millisecond
 	maxPause          = math.MaxInt32 * time.Millisecond
 )
 
@@ -210,7 +211,7 @@ func (o *Options) complete() error {
 		return bad("StaleAfter", o.StaleAfter)
 	case o.StaleRecovery > RemoveIfUnchanged:
 		return bad("StaleRecovery", o.StaleRecovery)
-	case o.CheckInterval != 0 && (o.CheckInterval < time.Millisecond || o.CheckInterval > maxPause):
+	case o.CheckInterval != 0 && (o.CheckInterval < minCheck || o.CheckInterval > maxPause):
 		return bad("CheckInterval", o.CheckInterval)
 	case r.Attempts < 0:
 		return bad("Retry.Attempts", r.Attempts)

@@ -40,18 +40,18 @@ func wantNames(t testing.TB, dir string, wanted ...string) {
 func TestKilledHolder(t *testing.T) {
 	eachMaker(t, func(t *testing.T, o Options, env ...string) {
 		dir := t.TempDir()
-		r := openRoot(t, dir)
+		r, m := openRoot(t, dir), NewManager(t.Name())
 		for range 3 {
 			c := start(t, dir, "hold", env...)
 			c.hears("held")
-			_, err := TryAcquire(deadline(t), r, "target", o)
+			_, err := m.TryAcquire(deadline(t), r, "target", o)
 			want(t, "while it lives", err, ErrBusy)
 			c.kill()
 			wantNames(t, dir, "target.lock")
-			l, err := TryAcquire(deadline(t), r, "target", o)
+			l, err := m.TryAcquire(deadline(t), r, "target", o)
 			must(t, err)
 			must(t, l.Release())
-			must(t, NewManager("").Drain(deadline(t)))
+			must(t, m.Drain(deadline(t)))
 			wantNames(t, dir)
 		}
 	})
@@ -64,12 +64,12 @@ func TestWaiter(t *testing.T) {
 		for _, how := range []string{"killed", "released"} {
 			t.Run(how, func(t *testing.T) {
 				dir := t.TempDir()
-				r := openRoot(t, dir)
+				r, m := openRoot(t, dir), NewManager(t.Name())
 				c := start(t, dir, "hold", env...)
 				c.hears("held")
 				got := make(chan error)
 				go func() {
-					l, err := Acquire(deadline(t), r, "target", o)
+					l, err := m.Acquire(deadline(t), r, "target", o)
 					if err == nil {
 						err = l.Release()
 					}
@@ -84,7 +84,7 @@ func TestWaiter(t *testing.T) {
 					c.end()
 				}
 				must(t, <-got)
-				must(t, NewManager("").Drain(deadline(t)))
+				must(t, m.Drain(deadline(t)))
 				wantNames(t, dir)
 			})
 		}

@@ -67,21 +67,19 @@ type waiter struct {
 func (d *domain) enter(ctx context.Context, q *request, wait bool) (shared, holder *hold, ok bool, err error) {
 	d.mu.Lock()
 	l := d.lines[q.key]
-	if l == nil {
-		d.lines[q.key] = &line{}
-		d.mu.Unlock()
-		return nil, nil, true, nil
-	}
-	if l.holder.shares(q) {
+	switch {
+	case l != nil && l.holder.shares(q):
 		l.holder.refs++
 		d.mu.Unlock()
 		return l.holder, nil, true, nil
-	}
-	if q.nested() {
+	case q.nested():
 		d.mu.Unlock()
 		return nil, nil, false, ErrNested
-	}
-	if !wait {
+	case l == nil:
+		d.lines[q.key] = &line{}
+		d.mu.Unlock()
+		return nil, nil, true, nil
+	case !wait:
 		defer d.mu.Unlock()
 		return nil, l.holder, false, nil
 	}
