@@ -24,8 +24,13 @@ type acquisition struct {
 	woken     *os.File // record or guard whose wait has ended, locked
 	ofGuard   bool     // it is the guard
 	hurried   int      // looks in a row without a pause
+	denied    int      // answers as for a name that is being torn down
 	watch     *watch
 }
+
+// maxDenied is how often one acquisition takes the answers that Windows gives
+// for a name between its removal and the last close for contention.
+const maxDenied = 8
 
 func (m *Manager) acquire(q request, wait bool) (Lock, error) {
 	q.o = q.o.over(&m.defaults)
@@ -96,7 +101,7 @@ func (q *request) evaluate() ([]byte, error) {
 		return payload, nil
 	}
 	if q.o.Payload == nil {
-		return encodeFitting(defaultPayload())
+		return defaultPayload(), nil
 	}
 	var alive atomic.Bool
 	alive.Store(true)
@@ -128,6 +133,10 @@ func (a *acquisition) run() (_ *hold, err error) {
 	for {
 		a.tries++
 		held, in, err := a.try()
+		if err != nil && a.denied < maxDenied && tornDown(err) {
+			a.denied++
+			in, err = &obstacle{kind: unproved}, nil
+		}
 		switch {
 		case err != nil:
 			in.drop()

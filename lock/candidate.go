@@ -16,6 +16,7 @@ type candidate struct {
 	file    *os.File // nil: a plain one, before its publication
 	id      recordID
 	private string // the hidden name it lies under until it is published
+	hidden  string // the name to keep it under
 	bytes   []byte
 	witness bool // its maker holds the system's lock on it
 }
@@ -137,7 +138,7 @@ func (c *candidate) publish(p *place, name string) error {
 	err := p.dir.MoveSame(c.private, name, c.file)
 	switch {
 	case err == nil:
-		c.private = ""
+		c.private, c.hidden = "", c.private
 	case errors.Is(err, ErrUnsupported):
 		devices.of(p.id.dev).lower(makePlain)
 		return errSwept

@@ -64,3 +64,6 @@ func touch(f *os.File, now time.Time) error {
 	runtime.KeepAlive(f)
 	return os.NewSyscallError("futimes", err)
 }
+
+// tornDown: a name that is removed is gone at once.
+func tornDown(error) bool { return false }

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"time"
@@ -61,4 +62,10 @@ func touch(f *os.File, now time.Time) error {
 	err := windows.SetFileTime(windows.Handle(f.Fd()), nil, nil, &ft)
 	runtime.KeepAlive(f)
 	return os.NewSyscallError("SetFileTime", err)
+}
+
+// tornDown is true for the answers that a name gives while it is being removed.
+func tornDown(err error) bool {
+	return errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.ERROR_SHARING_VIOLATION) ||
+		errors.Is(err, windows.ERROR_DELETE_PENDING)
 }

@@ -10,22 +10,30 @@ import (
 
 // publishGuard makes the guard under which a record is removed. Peers wait
 // while there is one.
-func (a *acquisition) publishGuard() (*candidate, error) {
-	guard, err := a.place.newCandidate(false)
+func (p *place) publishGuard() (*candidate, error) {
+	guard, err := p.newCandidate(false)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := encodePayload(defaultPayload())
+	err = guard.write(p, defaultPayload(), false)
 	if err == nil {
-		err = guard.write(&a.place, payload, false)
-	}
-	if err == nil {
-		err = guard.publish(&a.place, a.place.guard())
+		err = guard.publish(p, p.guard)
 	}
 	if err != nil {
-		return nil, errors.Join(err, guard.discard(&a.place))
+		return nil, errors.Join(err, guard.discard(p))
 	}
 	return guard, nil
+}
+
+// removeGuard ends the guard. One that cannot be removed is closed, which makes
+// it a dead one that the next contender clears.
+func (p *place) removeGuard(guard *candidate) error {
+	err := guard.remove(p, p.guard)
+	if err == nil || gone(err) {
+		return nil
+	}
+	guard.abandon()
+	return err
 }
 
 // passGuard returns nil when no guard is in the way, or not any more. locked is
@@ -35,7 +43,7 @@ func (a *acquisition) publishGuard() (*candidate, error) {
 // file without a witness, is that of a peer that may live, and nothing ever
 // expires it.
 func (a *acquisition) passGuard(locked *os.File) (*obstacle, error) {
-	name, f := a.place.guard(), locked
+	name, f := a.place.guard, locked
 	if f == nil {
 		if exists, err := a.place.dir.Lexists(name); err != nil || !exists {
 			return nil, err
@@ -68,7 +76,7 @@ func (a *acquisition) passGuard(locked *os.File) (*obstacle, error) {
 // lockGuard opens and locks the guard, if it is one that its maker may lock. The
 // file comes back with errLocked too.
 func (a *acquisition) lockGuard() (*os.File, error) {
-	f, o, err := a.place.openNamed(a.place.guard())
+	f, o, err := a.place.openNamed(a.place.guard)
 	if err != nil {
 		return nil, err
 	}

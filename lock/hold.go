@@ -94,10 +94,10 @@ func (l *handle) Release() error {
 		l.mu.Unlock()
 		return nil
 	}
-	err := l.h.release(false)
-	l.released = err == nil || errors.Is(err, ErrCompromised)
+	ended, err := l.h.release(false)
+	l.released = ended
 	l.mu.Unlock()
-	if l.released {
+	if ended {
 		l.h.offLoss(l)
 		l.cancel(ErrReleased)
 	}
@@ -121,44 +121,46 @@ func (h *hold) entry() HeldEntry {
 }
 
 // release gives one reference up, or all of them, and the record with the last.
-func (h *hold) release(all bool) error {
+// Where it has not ended, the reference is still there.
+func (h *hold) release(all bool) (ended bool, err error) {
 	d := h.domain
 	d.mu.Lock()
 	if !all && h.refs > 1 {
 		h.refs--
 		d.mu.Unlock()
-		return nil
+		return true, nil
 	}
 	h.leaving = true
 	d.mu.Unlock()
-	err := h.withdraw()
+	ended, err = h.withdraw()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h.leaving = false
-	if err == nil || errors.Is(err, ErrCompromised) {
-		if _, held := d.holds[h]; held {
-			h.refs = 0
-			delete(d.holds, h)
-			d.leaveLocked(h.key)
-		}
+	if h.leaving = false; ended {
+		h.leaveLine()
 	}
-	return err
+	return ended, err
 }
 
-// withdraw ends the hold on disk. After an I/O error nothing has changed, and
-// it may be called again.
-func (h *hold) withdraw() error {
+// leaveLine lets the next one in. It needs domain.mu.
+func (h *hold) leaveLine() {
+	d := h.domain
+	if _, held := d.holds[h]; held {
+		h.refs = 0
+		delete(d.holds, h)
+		d.leaveLocked(h.key)
+	}
+}
+
+func (h *hold) withdraw() (ended bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.gone {
-		return h.outcome
+		return true, h.outcome
 	}
-	err := h.removeRecord()
-	if err != nil && !errors.Is(err, ErrCompromised) {
-		return err
+	if ended, err = h.removeRecord(); ended {
+		h.end(nil)
 	}
-	h.end(nil)
-	return err
+	return ended, err
 }
 
 // end closes what the hold has open. It needs mu.
@@ -166,6 +168,13 @@ func (h *hold) end(outcome error) {
 	h.gone, h.outcome = true, outcome
 	h.alive.Store(false)
 	h.stopTimers()
+	cause := outcome
+	if cause == nil {
+		cause = ErrReleased
+	}
+	for _, cancel := range h.cancels {
+		go cancel(cause)
+	}
 	registry.remove(h)
 	h.place.close()
 }
@@ -178,14 +187,9 @@ func (h *hold) forget() {
 		h.end(compromised(h.place.lockPath, errForgotten))
 	}
 	h.mu.Unlock()
-	d := h.domain
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, held := d.holds[h]; held {
-		h.refs = 0
-		delete(d.holds, h)
-		d.leaveLocked(h.key)
-	}
+	h.domain.mu.Lock()
+	defer h.domain.mu.Unlock()
+	h.leaveLine()
 }
 
 var errForgotten = errors.New("forgotten by Reset")

@@ -55,7 +55,7 @@ func TestFIFO(t *testing.T) {
 				t.Error(i, err)
 			}
 		})
-		for ctx := deadline(t); m.queued() < i && ctx.Err() == nil; {
+		for ctx := deadline(t); m.watching()+m.queued() < i+1 && ctx.Err() == nil; {
 		}
 	}
 	awaitBlocked(t, 1)

@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"crypto/rand"
 	"errors"
 	"io/fs"
 
@@ -44,8 +43,7 @@ func (d *domain) takeKept(p *place) *candidate {
 // keep moves a record that is held out of sight instead of removing it.
 func (h *hold) keep() error {
 	c, p := h.record, &h.place
-	private := privatePrefix + rand.Text()
-	err := p.dir.MoveSame(p.leaf, private, c.file)
+	err := p.dir.MoveSame(p.leaf, c.hidden, c.file)
 	switch {
 	case errors.Is(err, fs.ErrExist) || errors.Is(err, ErrUnsupported):
 		return c.remove(p, p.leaf)
@@ -55,7 +53,7 @@ func (h *hold) keep() error {
 	case err != nil:
 		return err
 	}
-	c.private = private
+	c.private = c.hidden
 	funlock(c.file)
 	d := h.domain
 	d.mu.Lock()

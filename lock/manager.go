@@ -98,7 +98,8 @@ func (d *domain) drain(ctx context.Context, chosen func(*hold) bool) error {
 			return errors.Join(append(failed, err)...)
 		}
 		if chosen(h) {
-			failed = append(failed, h.release(true))
+			_, err := h.release(true)
+			failed = append(failed, err)
 		}
 	}
 	return errors.Join(append(failed, d.dropKept())...)

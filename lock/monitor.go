@@ -37,25 +37,6 @@ func (h *hold) judge(err error) error {
 	return err
 }
 
-// removeRecord gives the name up, then the lock, then the descriptor. It needs
-// mu.
-func (h *hold) removeRecord() error {
-	if _, err := h.place.dir.Identity(); err != nil {
-		return &fs.PathError{Op: "unlock", Path: h.place.lockPath, Err: err}
-	}
-	err := h.judge(h.record.unchanged())
-	if err == nil {
-		if h.o.KeepRecord && h.record.witness {
-			err = h.judge(h.keep())
-		} else {
-			err = h.judge(h.record.remove(&h.place, h.place.leaf))
-		}
-	} else if errors.Is(err, ErrCompromised) {
-		h.record.abandon()
-	}
-	return err
-}
-
 // monitor starts what watches over the lock while it is held.
 func (h *hold) monitor() {
 	h.mu.Lock()

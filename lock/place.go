@@ -19,12 +19,11 @@ type place struct {
 	owned    bool // dir is closed with the place
 	id       recordID
 	leaf     string
+	guard    string // the name of the guard
 	lockPath string // for people
 }
 
 func (p *place) key() key { return key{dir: p.id, leaf: p.leaf} }
-
-func (p *place) guard() string { return p.leaf + guardSuffix }
 
 func (p *place) close() {
 	if p.owned {
@@ -164,7 +163,7 @@ func (q *request) openPlace(lockPath string) error {
 		q.place.close()
 		return err
 	}
-	q.place.id = recordID{id.Dev, id.Ino}
+	q.place.id, q.place.guard = recordID{id.Dev, id.Ino}, q.place.leaf+guardSuffix
 	return nil
 }
 

@@ -23,14 +23,12 @@ type consent struct {
 // never has two owners. Killed anywhere in here, the process leaves a dead
 // record, a dead guard, or both, which the next contender clears.
 func (a *acquisition) replace(f *os.File, c *consent) (held bool, _ *obstacle, err error) {
-	guard, err := a.publishGuard()
+	guard, err := a.place.publishGuard()
 	if err != nil {
 		return a.lookAgainIf(err)
 	}
 	defer func() {
-		if gerr := guard.remove(&a.place, a.place.guard()); gerr != nil && !gone(gerr) {
-			// Closed, it is a dead guard, which the next contender clears.
-			guard.abandon()
+		if gerr := a.place.removeGuard(guard); gerr != nil {
 			held, err = false, errors.Join(err, gerr)
 		}
 	}()

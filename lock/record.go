@@ -181,15 +181,25 @@ func parseObject(record []byte) (any, error) {
 
 // defaultPayload tells who holds. It has no createdAt on purpose: peers would
 // judge the age by it and not by the refreshed modification time.
-func defaultPayload() map[string]any {
-	payload := map[string]any{
-		"pid": os.Getpid(), "host": hostName(), "acquiredAt": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
-	}
-	if id := bootID(); id != "" {
-		payload["bootId"] = id
-	}
-	return payload
+func defaultPayload() []byte {
+	text := append(make([]byte, 0, 512), defaultHead()...)
+	return append(time.Now().UTC().AppendFormat(text, "2006-01-02T15:04:05.000Z"), "\"\n}"...)
 }
+
+// defaultHead is the payload up to the time.
+var defaultHead = sync.OnceValue(func() []byte {
+	who := struct {
+		PID    int    `json:"pid"`
+		Host   string `json:"host,omitempty"`
+		BootID string `json:"bootId,omitempty"`
+		Since  string `json:"acquiredAt"`
+	}{os.Getpid(), hostName(), bootID(), ""}
+	text, err := encodePayload(who)
+	if err != nil {
+		return []byte("{\n  \"acquiredAt\": \"")
+	}
+	return bytes.TrimSuffix(text, []byte("\"\n}"))
+})
 
 var hostName = sync.OnceValue(func() string {
 	name, _ := os.Hostname()

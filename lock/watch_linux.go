@@ -34,7 +34,7 @@ func newWatch(p *place) *watch {
 	}
 	// The file is non-blocking, so the runtime polls it and no thread waits.
 	w := &watch{os.NewFile(uintptr(fd), "inotify"), make(chan struct{}, 1)}
-	go w.read(p.leaf, p.guard())
+	go w.read(p.leaf, p.guard)
 	return w
 }
 
