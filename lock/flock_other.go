@@ -10,6 +10,7 @@ import (
 const openNonBlocking = 0
 
 func flock(*os.File, bool) error      { return ErrUnsupported }
+func relock(*os.File) error           { return ErrUnsupported }
 func funlock(*os.File) error          { return ErrUnsupported }
 func look(*os.File) (object, error)   { return object{}, ErrUnsupported }
 func touch(*os.File, time.Time) error { return ErrUnsupported }

@@ -40,6 +40,17 @@ func funlock(f *os.File) error {
 	return err
 }
 
+// relock asks for the lock that the open file should have. Here the system
+// refuses it to the one that has it too; nobody else can have got it as long as
+// it was not unlocked.
+func relock(f *os.File) error {
+	err := flock(f, false)
+	if err == errLocked {
+		return nil
+	}
+	return err
+}
+
 // look describes the open file.
 func look(f *os.File) (object, error) {
 	var d windows.ByHandleFileInformation

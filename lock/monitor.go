@@ -21,7 +21,7 @@ func (h *hold) verifyLocked() error {
 	}
 	err := h.record.is(&h.place, h.place.leaf)
 	if err == nil && h.record.witness {
-		err = flock(h.record.file, false)
+		err = relock(h.record.file)
 	}
 	return h.judge(err)
 }

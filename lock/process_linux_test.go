@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"context"
 	"os"
 	"testing"
 	"time"
@@ -12,27 +11,6 @@ func eachMaker(t *testing.T, test func(t *testing.T, o Options, env ...string)) 
 	t.Run("removed", func(t *testing.T) { test(t, Options{}) })
 	t.Run("kept", func(t *testing.T) { test(t, Options{KeepRecord: true}, "KEEP=1") })
 	t.Run("named", func(t *testing.T) { test(t, Options{}, "CAPROOT_NO_TMPFILE=1") })
-}
-
-// deadline bounds what should take milliseconds.
-func deadline(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// wantNames checks what lies in a directory.
-func wantNames(t testing.TB, dir string, wanted ...string) {
-	t.Helper()
-	got := names(t, dir)
-	if len(got) != len(wanted) {
-		t.Fatalf("in the directory: %q, want %q", got, wanted)
-	}
-	for i, name := range wanted {
-		if got[i] != name {
-			t.Fatalf("in the directory: %q, want %q", got, wanted)
-		}
-	}
 }
 
 // The record of a holder that was killed is proof: the next one has the lock at

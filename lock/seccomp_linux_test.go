@@ -2,11 +2,19 @@ package lock
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// prepareProcess takes from this process what its environment says.
+func prepareProcess() {
+	if os.Getenv("CAPROOT_NO_TMPFILE") != "" {
+		refuseTmpfile()
+	}
+}
 
 // refuseTmpfile takes files without a name away from the whole process, as a
 // file system without them would, so that records are made by the other maker.

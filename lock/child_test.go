@@ -29,9 +29,7 @@ var children = map[string]func(){
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv("CAPROOT_NO_TMPFILE") != "" {
-		refuseTmpfile()
-	}
+	prepareProcess()
 	if run := children[os.Getenv(childVar)]; run != nil {
 		run()
 		os.Exit(0)
@@ -50,7 +48,9 @@ type child struct {
 // start runs a scenario with one more variable per pair "NAME=value".
 func start(t testing.TB, dir, scenario string, env ...string) *child {
 	t.Helper()
-	c := &child{t: t, cmd: exec.Command("/proc/self/exe")}
+	self, err := os.Executable()
+	must(t, err)
+	c := &child{t: t, cmd: exec.Command(self)}
 	c.cmd.Dir = dir
 	c.cmd.Env = append(append(os.Environ(), childVar+"="+scenario), env...)
 	c.cmd.Stderr = os.Stderr
