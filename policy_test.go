@@ -59,6 +59,7 @@ func TestImportLayers(t *testing.T) {
 		module:               {module + "/pathsafe", module + "/identity"},
 		module + "/pathsafe": nil,
 		module + "/identity": nil,
+		module + "/lock":     {module, module + "/pathsafe", module + "/exitcleanup"},
 	} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, pkg).Output()
 		if err != nil {
