@@ -316,6 +316,25 @@ func TestStageSeesLaterTarget(t *testing.T) {
 	})
 }
 
+// Options are those of the time of Stage, whatever the caller does to them.
+func TestStageKeepsItsOptions(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		expected, err := r.Receipt("f")
+		must(t, err)
+		s, err := r.Stage("f", PutOptions{IfMatch: &expected})
+		must(t, err)
+		theirs(t, base, "theirs")
+		expected, err = r.Receipt("f")
+		must(t, err)
+		_, err = s.Commit()
+		want(t, "Commit", err, ErrChanged)
+		if got := content(t, base, "f"); got != "theirs" {
+			t.Errorf("content %q", got)
+		}
+		noStage(t, base)
+	})
+}
+
 // A stage may be used by many goroutines; Commit and Abort race to one result.
 func TestStageConcurrentUse(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
