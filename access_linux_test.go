@@ -3,6 +3,7 @@ package caproot
 import (
 	"bytes"
 	"encoding/binary"
+	"io/fs"
 	"os"
 	"slices"
 	"syscall"
@@ -74,13 +75,15 @@ func TestPutKeepsAccessList(t *testing.T) {
 			}
 		}
 		// A policy without the group's bits cuts the mask.
-		setACL(t, f, "access", aclOf(6, 7, 4))
-		r.policy.Modes = 0o704
-		_, err := r.Put("f", nil, PutOptions{})
-		must(t, err)
-		wantMode(t, base, "f", 0o604)
-		if now := aclAt(t, f); !bytes.Equal(now, aclOf(6, 0, 4)) {
-			t.Errorf("list % x", now)
+		for _, other := range []uint16{0, 4} {
+			setACL(t, f, "access", aclOf(6, 7, other))
+			r.policy.Modes = 0o704
+			_, err := r.Put("f", nil, PutOptions{})
+			must(t, err)
+			wantMode(t, base, "f", 0o600|fs.FileMode(other))
+			if now := aclAt(t, f); !bytes.Equal(now, aclOf(6, 0, other)) {
+				t.Errorf("list % x", now)
+			}
 		}
 	})
 }
