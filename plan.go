@@ -30,6 +30,7 @@ type call struct {
 	name  string
 	shape pathsafe.Shape
 	place
+	noFollow bool // a link in the last component is refused whatever the rule
 }
 
 // place is a directory held open and a component in it.
@@ -244,7 +245,7 @@ func (c *call) confirm() error {
 // open opens the object that the whole name leads to. A last component that
 // is a link is followed only if the rule of the verb is LinksFollow or more.
 func (c *call) open(how openHow, perm fs.FileMode) (handle, error) {
-	if c.links() >= LinksFollow {
+	if c.links() >= LinksFollow && !c.noFollow {
 		how |= followLeaf
 	}
 	if c.shape.MustDir {

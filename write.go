@@ -61,7 +61,11 @@ func openVerb(name string, how openHow) verb {
 // flag is refused with an error that matches fs.ErrInvalid. perm is cut by the
 // umask and by Policy.Modes. What Open says of the *os.File holds here too.
 func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	var c call
+	return r.openStd(name, flag, perm, false)
+}
+
+func (r *Root) openStd(name string, flag int, perm fs.FileMode, noFollow bool) (*os.File, error) {
+	c := call{noFollow: noFollow}
 	how, err := parseFlags(flag)
 	v := openVerb("open", how)
 	v.exports = true

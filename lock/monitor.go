@@ -1,0 +1,133 @@
+package lock
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/caproot/caproot"
+)
+
+// verify is Lock.Verify.
+func (h *hold) verify() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.verifyLocked()
+}
+
+func (h *hold) verifyLocked() error {
+	if h.gone {
+		return h.outcome
+	}
+	err := h.record.is(&h.place, h.place.leaf)
+	if err == nil && h.record.witness {
+		err = relock(h.record.file)
+	}
+	return h.judge(err)
+}
+
+// judge tells a change of the record from a failure to look at it.
+func (h *hold) judge(err error) error {
+	if err == nil {
+		return nil
+	}
+	if err == errLocked || errors.Is(err, caproot.ErrChanged) || errors.Is(err, fs.ErrNotExist) {
+		return compromised(h.place.lockPath, err)
+	}
+	return err
+}
+
+// monitor starts what watches over the lock while it is held.
+func (h *hold) monitor() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fresh = h.since
+	if h.o.StaleAfter != Never {
+		h.refresh = time.AfterFunc(h.refreshInterval(), h.refreshNow)
+	}
+	if h.o.CheckInterval > 0 {
+		h.check = time.AfterFunc(h.o.CheckInterval, h.checkNow)
+	}
+}
+
+// refreshInterval keeps the record fresh for peers that judge by its time of
+// modification.
+func (h *hold) refreshInterval() time.Duration { return max(h.o.StaleAfter/3, time.Millisecond) }
+
+func (h *hold) refreshNow() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone || h.why != nil {
+		return
+	}
+	now := time.Now()
+	o, err := look(h.record.file)
+	if err == nil && o.id != h.record.id {
+		err = compromised(h.place.lockPath, errNotOurs)
+	}
+	if err == nil {
+		err = touch(h.record.file, now)
+	}
+	if err != nil {
+		h.lose(err)
+		return
+	}
+	h.fresh = now
+	h.refresh.Reset(h.refreshInterval())
+}
+
+// checkNow is one check of the monitor. The next is due only after it.
+func (h *hold) checkNow() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone || h.why != nil {
+		return
+	}
+	if err := h.verifyLocked(); err != nil {
+		h.lose(err)
+		return
+	}
+	h.check.Reset(h.o.CheckInterval)
+}
+
+// lose reports the loss, once. It needs mu.
+func (h *hold) lose(err error) {
+	h.why = err
+	h.stopTimers()
+	close(h.lost)
+	for _, cancel := range h.cancels {
+		go cancel(err)
+	}
+	if h.o.OnCompromised != nil {
+		go h.o.OnCompromised(err)
+	}
+}
+
+func (h *hold) stopTimers() {
+	if h.refresh != nil {
+		h.refresh.Stop()
+	}
+	if h.check != nil {
+		h.check.Stop()
+	}
+}
+
+// onLoss has cancel called with the error when the lock is lost.
+func (h *hold) onLoss(l *handle, cancel func(error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.why != nil {
+		go cancel(h.why)
+		return
+	}
+	if h.cancels == nil {
+		h.cancels = map[*handle]func(error){}
+	}
+	h.cancels[l] = cancel
+}
+
+func (h *hold) offLoss(l *handle) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.cancels, l)
+}
