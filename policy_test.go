@@ -56,10 +56,11 @@ func TestMeetLaws(t *testing.T) {
 func TestImportLayers(t *testing.T) {
 	const module = "github.com/caproot/caproot"
 	for pkg, allowed := range map[string][]string{
-		module:               {module + "/pathsafe", module + "/identity"},
-		module + "/pathsafe": nil,
-		module + "/identity": nil,
-		module + "/lock":     {module, module + "/pathsafe", module + "/exitcleanup"},
+		module:                  {module + "/pathsafe", module + "/identity"},
+		module + "/pathsafe":    nil,
+		module + "/identity":    nil,
+		module + "/exitcleanup": nil,
+		module + "/lock":        {module, module + "/pathsafe", module + "/exitcleanup"},
 	} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, pkg).Output()
 		if err != nil {
