@@ -216,6 +216,8 @@ func (w *walker) follow(name string) error {
 	switch {
 	case err != nil:
 		return nameError(err)
+	case w.sys.magic(w.here(), target):
+		return because(ErrEscape, "link leads where its text does not say")
 	case absolute && w.links != LinksResolveInRoot:
 		return because(ErrEscape, "symbolic link has an absolute target")
 	case w.links == LinksRefuse:
