@@ -306,3 +306,55 @@ func TestRemoveCodes(t *testing.T) {
 		must(t, r.RemoveIf("dir/file", receipt))
 	})
 }
+
+// A dangling link is no missing directory: nothing is made where it leads, at
+// the end of a path or on the way, by whatever chain of links.
+func TestDanglingLinkIsNotMissing(t *testing.T) {
+	for _, p := range []Policy{Workspace(), Compat()} {
+		eachResolver(t, p, func(t *testing.T, r *Root, base string) {
+			must(t, os.Symlink("gone", base+"/root/dangling"))
+			must(t, os.Symlink("dir/gone/deep", base+"/root/below"))
+			must(t, os.Symlink("dangling/x", base+"/root/dir/chain"))
+			must(t, os.Symlink("dir", base+"/root/chain"))
+			before := tree(t, base+"/root")
+			for _, name := range []string{"dangling", "dangling/", "dangling/x", "below", "below/y/z", "dir/chain", "chain/chain/z"} {
+				want(t, "MkdirAll "+name, r.MkdirAll(name, 0o755), ErrSymlink)
+				_, err := r.Put(name+"/file", nil, PutOptions{Parents: true})
+				want(t, "Put in "+name, err, ErrSymlink)
+			}
+			if after := tree(t, base+"/root"); after != before {
+				t.Errorf("made:\n%s\nwas\n%s", after, before)
+			}
+			must(t, r.MkdirAll("chain/new/sub", 0o755))
+			_, err := r.Put("in/../in/more/sub/file", nil, PutOptions{Parents: true})
+			must(t, err)
+			for _, dir := range []string{"dir/new/sub", "dir/more/sub"} {
+				if _, err := os.Stat(base + "/root/" + dir); err != nil {
+					t.Errorf("beyond a link that leads somewhere: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A link whose target ends in a separator leads to a directory or nowhere: no
+// file is made, emptied or appended to.
+func TestLinkTargetWithSlash(t *testing.T) {
+	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
+		for link, target := range map[string]string{"l1": "f/", "l2": "f/.", "l3": "gone/", "l4": "gone/./.", "l5": "dir/", "l6": "l1/", "l7": "l4"} {
+			must(t, os.Symlink(target, base+"/root/"+link))
+		}
+		before := tree(t, base+"/root")
+		for _, link := range []string{"l1", "l2", "l3", "l4", "l5", "l6", "l7"} {
+			for _, verb := range []string{"Create", "WriteFile", "Put", "Append"} {
+				err := verbs(r)[verb](link)
+				if code := Code(err); code != "is-dir" && code != "not-dir" && code != "not-exist" {
+					t.Errorf("%s(%s): %v", verb, link, err)
+				}
+			}
+		}
+		if after := tree(t, base+"/root"); after != before {
+			t.Errorf("changed:\n%s\nwas\n%s", after, before)
+		}
+	})
+}
