@@ -163,6 +163,23 @@ func TestRemoveAllStopsAtMounts(t *testing.T) {
 	}
 }
 
+// The twin of TestRemoveAllStopsAtMounts: os.Root empties what is mounted.
+func TestRemoveAllTwin(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	base := newTwin(t)
+	must(t, os.MkdirAll(base+"/root/tree/mnt", 0o755))
+	bind(t, base+"/outside", base+"/root/tree/mnt")
+	o, err := os.OpenRoot(base + "/root")
+	must(t, err)
+	defer o.Close()
+	o.RemoveAll("tree")
+	if _, err := os.Stat(base + "/outside/secret"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the naive removal left the outside as it was (%v): the test above proves nothing", err)
+	}
+}
+
 // case 87: the kernel gives no other object to a name that a mount covers. The
 // old bytes stay, and there is no fallback to writing in place.
 func TestPutOverBoundFile(t *testing.T) {
