@@ -15,6 +15,9 @@ import (
 // childOf is set in a child process to the test it runs.
 const childOf = "CAPROOT_TEST_CHILD"
 
+// skipReason is what a skipped test said last.
+var skipReason = regexp.MustCompile(`\w+_test\.go:\d+: .*`)
+
 // inChild runs the calling test again in a process of its own, with attr, and
 // returns false in the parent once the child is done. In the child it returns
 // true at once:
@@ -37,7 +40,7 @@ func inChild(t *testing.T, attr *syscall.SysProcAttr) bool {
 	case err != nil:
 		t.Errorf("child: %v\n%s", err, text)
 	case strings.Contains(text, "--- SKIP: "+t.Name()+" "):
-		t.Skipf("in the child: %s", text)
+		t.Skipf("in the child: %s", skipReason.FindString(text))
 	case !strings.Contains(text, "--- PASS: "+t.Name()+" "):
 		t.Errorf("the child did not run the test:\n%s", text)
 	}

@@ -192,7 +192,7 @@ func shm(t *testing.T) string {
 	if err != nil {
 		return t.TempDir()
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { discard(dir) })
 	return dir
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -41,7 +42,7 @@ func TestSlashHasOneMeaning(t *testing.T) {
 // spell runs a verb on a name in a small fresh tree and tells what happened.
 func spell(t *testing.T, p Policy, resolver, verb, name string) string {
 	base := shm(t)
-	defer os.RemoveAll(base)
+	defer discard(base)
 	must(t, os.Mkdir(base+"/dir", 0o755))
 	must(t, os.Mkdir(base+"/empty", 0o755))
 	must(t, os.WriteFile(base+"/dir/file", nil, 0o644))
@@ -59,31 +60,50 @@ func spell(t *testing.T, p Policy, resolver, verb, name string) string {
 	return Code(err) + "\n" + tree(t, base)
 }
 
-// tree lists all that a directory holds: type, mode, content or target.
+// tree lists all that a directory holds: type, mode, content or target, as far
+// as the modes let one see it.
 func tree(t *testing.T, dir string) string {
 	var b strings.Builder
 	must(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+		if err == nil {
+			err = describeEntry(&b, dir+"/"+path, path, e)
 		}
-		info, err := e.Info()
-		if err != nil {
-			return err
+		if errors.Is(err, fs.ErrPermission) {
+			fmt.Fprintf(&b, "%s is closed\n", path)
+			return nil
 		}
-		fmt.Fprintf(&b, "%s %v", path, info.Mode())
-		switch info.Mode().Type() {
-		case 0:
-			data, err := os.ReadFile(dir + "/" + path)
-			fmt.Fprintf(&b, " %d %q %v\n", info.Sys().(*syscall.Stat_t).Nlink, data, err)
-		case fs.ModeSymlink:
-			target, err := os.Readlink(dir + "/" + path)
-			fmt.Fprintf(&b, " %q %v\n", target, err)
-		default:
-			b.WriteByte('\n')
-		}
-		return nil
+		return err
 	}))
 	return b.String()
+}
+
+func describeEntry(b *strings.Builder, path, name string, e fs.DirEntry) error {
+	info, err := e.Info()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "%s %v", name, info.Mode())
+	switch info.Mode().Type() {
+	case 0:
+		data, err := os.ReadFile(path)
+		fmt.Fprintf(b, " %d %q %v", info.Sys().(*syscall.Stat_t).Nlink, data, err == nil)
+	case fs.ModeSymlink:
+		target, err := os.Readlink(path)
+		fmt.Fprintf(b, " %q %v", target, err == nil)
+	}
+	b.WriteByte('\n')
+	return nil
+}
+
+// discard removes a tree whose modes may keep its owner out.
+func discard(dir string) {
+	filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	os.RemoveAll(dir)
 }
 
 // case 61: an empty name is refused by every verb, empty components are passed
