@@ -138,7 +138,7 @@ func attacks(base string) map[string]func() {
 }
 
 // Every window: each attack before each call of each verb. The attack's twin is
-// TestExchangeRaceTwin. cases 3, 13, 16, 37, 105.
+// TestExchangeRaceTwin. cases 3, 13, 16, 37, 81, 105.
 func TestEveryWindow(t *testing.T) {
 	for _, p := range []Policy{Workspace(), Compat()} {
 		for attack := range attacks("") {

@@ -180,35 +180,6 @@ func TestRemoveAllTwin(t *testing.T) {
 	}
 }
 
-// case 87: the kernel gives no other object to a name that a mount covers. The
-// old bytes stay, and there is no fallback to writing in place.
-func TestPutOverBoundFile(t *testing.T) {
-	if !ownMounts(t) {
-		return
-	}
-	for _, p := range []Policy{Workspace(), Compat()} {
-		eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-			must(t, os.WriteFile(base+"/root/bound", []byte("below"), 0o644))
-			bind(t, base+"/outside/secret", base+"/root/bound")
-			for _, o := range []PutOptions{{}, {Durability: DurabilityDir}, {Digest: true, Ancestry: true}} {
-				_, err := r.Put("bound", []byte("new"), o)
-				if Code(err) != "busy" && !errors.Is(err, ErrMount) {
-					t.Errorf("Put under mounts=%d: %v", p.Mounts, err)
-				}
-			}
-			for _, verb := range []string{"RenameTo", "MoveTo", "Remove"} {
-				if err := verbs(r)[verb]("bound"); err == nil {
-					t.Errorf("%s changed a name under a mount", verb)
-				}
-			}
-			noStage(t, base)
-			if data, _ := os.ReadFile(base + "/root/f"); string(data) != "content" {
-				t.Errorf("the source of the refused moves has %q", data)
-			}
-		})
-	}
-}
-
 // cases 45, 46, 48: a move to another file system is the kernel's EXDEV. It is
 // not turned into a copy, so no mode, owner, link text or second name is lost.
 func TestMoveAcrossMounts(t *testing.T) {
