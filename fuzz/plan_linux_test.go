@@ -20,10 +20,10 @@ import (
 // bomb2 twice, gone to nothing.
 var planNames = []string{"f", "d", "d/g", "d/e", "in", "in/g", "lk", "out", "out/secret", "abs", "abs/secret", "up", "up/outside/secret", "loop",
 	"bomb/x", "gone", "gone/x", "new", "d/new", "in/new", "new/x", "d/../f", "in/../f", "d/e/../../f", "d/../../outside/secret", "f/x", "lk/x",
-	"d//g", "./f", "dd", "f/", "in/", "in/.", "out/", "out/.", "lk/", "d/", "new/", "", ".", "..", "d/..", "/etc/passwd", "f\x00", "hard"}
+	"d//g", "./f", "dd", "f/", "in/", "in/.", "out/", "out/.", "lk/", "d/", "new/", "", ".", "..", "d/..", "/proc/version", "f\x00", "hard"}
 
 // planTargets are the texts of links that a plan makes.
-var planTargets = []string{"f", "d", "../f", "in", "../outside", "../../outside/secret", "/etc", ".", "..", "new", "loop", "d/", "gone", "x/../..", "lk", "d/e"}
+var planTargets = []string{"f", "d", "../f", "in", "../outside", "../../outside/secret", "/proc", ".", "..", "new", "loop", "d/", "gone", "x/../..", "lk", "d/e"}
 
 // step is one call of a plan, of four bytes.
 type step struct {
