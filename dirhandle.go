@@ -40,6 +40,9 @@ type names interface {
 	unnamed(dir handle, perm fs.FileMode) (handle, error)
 	// publish gives an unnamed file its name; an existing name is EEXIST.
 	publish(file, dir handle, name string) error
+	// copyAccess gives an open file the access list of what name holds, or takes
+	// its own away, where there is more than the mode that says who may use a file.
+	copyAccess(dir handle, name string, to handle) error
 }
 
 // objects are the operations on an open object.
@@ -69,12 +72,6 @@ type objects interface {
 // beneathOpener resolves a whole path in one call of the kernel.
 type beneathOpener interface {
 	openBeneath(dir handle, path string, how openHow, perm fs.FileMode, rule beneathRule) (handle, error)
-}
-
-// accessCopier is for a system whose modes do not say who may use a file: it
-// gives an open file the access list of what a name holds.
-type accessCopier interface {
-	copyAccess(dir handle, name string, to handle) error
 }
 
 // openHow says for what an object is opened.

@@ -19,7 +19,9 @@ type PutOptions struct {
 	// of the file that is replaced, as far as Policy.Modes has it, else 0600.
 	// Owner and group are kept where the system permits; where it does not,
 	// Receipt.Lost has "owner", and a mode that is kept goes without setuid and
-	// setgid, and for another group without what others may not do either.
+	// setgid, and for another group without what others may not do either. With a
+	// mode that is kept goes the access list; where that cannot be, Lost has
+	// "access-list" and the mode is the owner's alone.
 	Mode fs.FileMode
 	// NoReplace makes an existing name an error that matches fs.ErrExist.
 	NoReplace bool

@@ -28,6 +28,9 @@ func openat(dir handle, name string, flags int, perm fs.FileMode) (h handle, err
 	return h, err
 }
 
+// copyAccess: access lists are not kept here, see docs/platforms.md.
+func (bsdSystem) copyAccess(handle, string, handle) error { return nil }
+
 // openDir asks for search permission alone.
 func (bsdSystem) openDir(dir handle, name string) (handle, error) {
 	return openat(dir, name, unix.O_SEARCH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)

@@ -64,6 +64,7 @@ func (unsupportedSystem) unnamed(handle, fs.FileMode) (handle, error) {
 	return noHandle, ErrUnsupported
 }
 func (unsupportedSystem) publish(handle, handle, string) error       { return ErrUnsupported }
+func (unsupportedSystem) copyAccess(handle, string, handle) error    { return ErrUnsupported }
 func (unsupportedSystem) read(handle, []byte) (int, error)           { return 0, ErrUnsupported }
 func (unsupportedSystem) readAt(handle, []byte, int64) (int, error)  { return 0, ErrUnsupported }
 func (unsupportedSystem) write(handle, []byte) (int, error)          { return 0, ErrUnsupported }

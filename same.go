@@ -75,7 +75,18 @@ func (r *Root) OpenParent(name string) (dir *Root, canonical string, err error) 
 // OpenFileNoFollow is OpenFile without following a link in the last component:
 // under every policy that is ErrSymlink, or ErrEscape for an absolute target.
 func (r *Root) OpenFileNoFollow(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	return r.openStd(name, flag, perm, true)
+	c := call{noFollow: true}
+	how, err := c.beginOpen(r, name, flag)
+	if err != nil {
+		return nil, err
+	}
+	defer c.end()
+	h, isDir, err := c.openFile(how, perm)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	f, err := c.export(h, isDir, how)
+	return f, c.fail(err)
 }
 
 // CheckSame returns nil if name itself is the very object that f has open and

@@ -155,6 +155,13 @@ func (s *seam) publish(f, d handle, n string) error {
 	return s.system.publish(f, d, n)
 }
 
+func (s *seam) copyAccess(d handle, n string, to handle) error {
+	if err := s.event("copyaccess", n); err != nil {
+		return err
+	}
+	return s.system.copyAccess(d, n, to)
+}
+
 func (s *seam) read(h handle, p []byte) (int, error) {
 	if err := s.event("read"); err != nil {
 		return 0, err

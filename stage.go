@@ -49,6 +49,11 @@ func (p *publication) open(size int) (err error) {
 	if int64(size) > p.limit() {
 		return ErrTooLarge
 	}
+	if p.o.IfMatch != nil {
+		// The caller may change it before Commit.
+		expected := *p.o.IfMatch
+		p.o.IfMatch = &expected
+	}
 	if p.mode, err = c.exactMode(p.o.Mode); err != nil {
 		return err
 	}
@@ -259,9 +264,9 @@ func (p *publication) finish() error {
 	if p.exists {
 		kept := p.keepOwner(&st)
 		if p.keep {
-			mode = kept & p.c.r.policy.Modes
-			if a, ok := sys.(accessCopier); ok && a.copyAccess(p.c.dir, p.c.leaf, p.file) != nil {
-				p.lose("access-list")
+			mode = p.keepAccess(kept) & p.c.r.policy.Modes
+			if st, err = sys.stat(p.file, "", false); err != nil {
+				return err
 			}
 		}
 	}
@@ -288,6 +293,17 @@ func (p *publication) keepOwner(st *status) fs.FileMode {
 		mode = mode&^0o070 | mode&(mode&0o007<<3)
 	}
 	return mode
+}
+
+// keepAccess gives the file the access list of the file to be replaced. With
+// one, the group's bits of a mode are the most that any entry grants (acl(5)), and
+// others may have been refused by an entry; without it the mode is the owner's.
+func (p *publication) keepAccess(mode fs.FileMode) fs.FileMode {
+	if p.c.r.sys.copyAccess(p.c.dir, p.c.leaf, p.file) == nil {
+		return mode
+	}
+	p.lose("access-list")
+	return mode & 0o700
 }
 
 // setMode changes the mode through the handle and reads it back: a file system

@@ -61,18 +61,9 @@ func openVerb(name string, how openHow) verb {
 // flag is refused with an error that matches fs.ErrInvalid. perm is cut by the
 // umask and by Policy.Modes. What Open says of the *os.File holds here too.
 func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	return r.openStd(name, flag, perm, false)
-}
-
-func (r *Root) openStd(name string, flag int, perm fs.FileMode, noFollow bool) (*os.File, error) {
-	c := call{noFollow: noFollow}
-	how, err := parseFlags(flag)
-	v := openVerb("open", how)
-	v.exports = true
+	var c call
+	how, err := c.beginOpen(r, name, flag)
 	if err != nil {
-		return nil, &fs.PathError{Op: v.name, Path: name, Err: err}
-	}
-	if err := c.begin(r, &v, name); err != nil {
 		return nil, err
 	}
 	defer c.end()
@@ -82,6 +73,17 @@ func (r *Root) openStd(name string, flag int, perm fs.FileMode, noFollow bool) (
 	}
 	f, err := c.export(h, isDir, how)
 	return f, c.fail(err)
+}
+
+// beginOpen is begin for an open with flags.
+func (c *call) beginOpen(r *Root, name string, flag int) (openHow, error) {
+	how, err := parseFlags(flag)
+	v := openVerb("open", how)
+	v.exports = true
+	if err != nil {
+		return 0, &fs.PathError{Op: v.name, Path: name, Err: err}
+	}
+	return how, c.begin(r, &v, name)
 }
 
 // Create makes or truncates a file, open for reading and writing, as os.Root.Create does.

@@ -5,13 +5,16 @@ go 1.26.0
 require (
 	github.com/caproot/caproot v0.0.0
 	github.com/cyphar/filepath-securejoin v0.7.0
+	github.com/gofrs/flock v0.13.2
 	github.com/google/renameio/v2 v2.0.2
+	github.com/nightlyone/lockfile v1.0.0
+	github.com/rogpeppe/go-internal v1.16.0
+	golang.org/x/sys v0.50.0
 )
 
 require (
 	github.com/hashicorp/errwrap v1.0.0 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
-	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/text v0.44.0 // indirect
 )
 

@@ -1,5 +1,6 @@
 // Command bench prints how caproot compares with its peers: ratios of medians
 // over interleaved rounds on one machine. Times by themselves mean nothing.
+// "bench" alone compares Root, "bench locks" the locks.
 package main
 
 import (
@@ -36,7 +37,17 @@ func main() {
 	dir := flag.String("dir", "", "directory to work in; a new temporary one if empty")
 	rounds := flag.Int("rounds", 15, "interleaved rounds")
 	flag.Parse()
-	if err := run(*dir, *rounds); err != nil {
+	suite := run
+	switch flag.Arg(0) {
+	case "":
+	case "locks":
+		suite = runLocks
+	case lockWorker:
+		suite = func(string, int) error { return workLocks(flag.Args()[1:]) }
+	default:
+		suite = func(string, int) error { return fmt.Errorf("no suite %q", flag.Arg(0)) }
+	}
+	if err := suite(*dir, *rounds); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -52,49 +63,90 @@ func run(dir string, rounds int) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	defer w.Flush()
-	fmt.Fprintln(w, "work\tcaproot\tratio to each peer (below 1: caproot is faster)")
+	t := newTable()
+	defer t.Flush()
 	for _, r := range rows {
 		medians, err := measure(r.contenders, rounds)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.work, err)
 		}
-		fmt.Fprintf(w, "%s\t%v\t", r.work, medians[0])
-		for i, c := range r.contenders[1:] {
-			fmt.Fprintf(w, "%.2fx %s  ", float64(medians[0])/float64(medians[i+1]), c.name)
+		names := make([]string, len(r.contenders))
+		for i, c := range r.contenders {
+			names[i] = c.name
 		}
-		fmt.Fprintln(w)
+		t.add(r.work, names, medians)
 	}
 	return nil
 }
 
+// table prints a row for each work.
+type table struct{ *tabwriter.Writer }
+
+func newTable() table {
+	t := table{tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)}
+	fmt.Fprintln(t, "work\tcaproot\tratio to each peer (below 1: caproot is faster)")
+	return t
+}
+
+func (t table) add(work string, names []string, medians []time.Duration) {
+	fmt.Fprintf(t, "%s\t%v\t", work, medians[0])
+	for i, name := range names[1:] {
+		fmt.Fprintf(t, "%.2fx %s  ", float64(medians[0])/float64(medians[i+1]), name)
+	}
+	fmt.Fprintln(t)
+}
+
 // measure runs the contenders in turns and returns the median time of one call each.
 func measure(contenders []contender, rounds int) ([]time.Duration, error) {
-	const slice = 4 * time.Millisecond
-	times := make([][]time.Duration, len(contenders))
+	timings := make([]timing, len(contenders))
+	for i, c := range contenders {
+		timings[i] = func() (time.Duration, error) {
+			took, err := repeat(c.run, 4*time.Millisecond)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", c.name, err)
+			}
+			return took, err
+		}
+	}
+	return interleave(timings, rounds)
+}
+
+// timing takes the time of one call, over some.
+type timing func() (time.Duration, error)
+
+func interleave(timings []timing, rounds int) ([]time.Duration, error) {
+	times := make([][]time.Duration, len(timings))
 	for round := range rounds + 1 {
-		for i, c := range contenders {
-			n, start := 0, time.Now()
-			for time.Since(start) < slice {
-				for range 8 {
-					if err := c.run(); err != nil {
-						return nil, fmt.Errorf("%s: %w", c.name, err)
-					}
-					n++
-				}
+		for i, one := range timings {
+			took, err := one()
+			if err != nil {
+				return nil, err
 			}
 			if round > 0 { // the first warms the caches
-				times[i] = append(times[i], time.Since(start)/time.Duration(n))
+				times[i] = append(times[i], took)
 			}
 		}
 	}
-	medians := make([]time.Duration, len(contenders))
+	medians := make([]time.Duration, len(timings))
 	for i, t := range times {
 		slices.Sort(t)
 		medians[i] = t[len(t)/2]
 	}
 	return medians, nil
+}
+
+// repeat runs work for a slice of time and returns the mean of one call.
+func repeat(work func() error, slice time.Duration) (time.Duration, error) {
+	n, start := 0, time.Now()
+	for time.Since(start) < slice {
+		for range 8 {
+			if err := work(); err != nil {
+				return 0, err
+			}
+			n++
+		}
+	}
+	return time.Since(start) / time.Duration(n), nil
 }
 
 func closed(c io.Closer, err error) error {
