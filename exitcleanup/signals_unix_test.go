@@ -98,8 +98,8 @@ var systemScenarios = map[string]func(){
 		signal.Notify(own, syscall.SIGTERM)
 		HandleSignals()
 		registerMark()
-		say("ready")
 		Main(func(ctx context.Context) int {
+			say("ready")
 			<-ctx.Done()
 			return 5
 		})

@@ -41,8 +41,8 @@ func (l *advisoryLock) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// Verify compares the file with what has its name, and takes the lock again,
-// which changes nothing while it is held.
+// Verify compares the file with what has its name, and asks the kernel for the
+// lock.
 func (l *advisoryLock) Verify(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -173,6 +173,11 @@ func (l *advisoryLine) admit() {
 
 // ask needs mu. It asks the kernel once.
 func (l *advisoryLine) ask(a *AdvisoryFile, shared bool) (held bool, err error) {
+	if shared && a.shared > 0 {
+		// On Windows each lock of a handle wants an unlock of its own.
+		l.hold(a, shared)
+		return true, nil
+	}
 	if a.file == nil {
 		if a.file, err = a.reopen(); err != nil {
 			return false, err
@@ -282,12 +287,12 @@ func (l *advisoryLine) release(a *AdvisoryFile, shared bool) error {
 	return err
 }
 
-// verify needs mu. It takes a lock of a again.
+// verify needs mu. It tells whether the file of a still has its lock.
 func (l *advisoryLine) verify(a *AdvisoryFile, shared bool) error {
 	if !l.owns(a.file) {
 		return errNotOurs
 	}
-	return lockFile(a.file, shared, false, l.local)
+	return stillLocked(a.file, shared)
 }
 
 // owns tells whether the descriptor is still of the lock file: the program may

@@ -11,13 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/caproot/caproot"
 )
 
-func init() { advisoryScenarios["refused"] = acquireRefused }
+func init() { children["advisory refused"] = acquireRefused }
 
 // acquireRefused acquires where every flock fails, as a filter of seccomp(2) has it.
-func acquireRefused(r *caproot.Root, args []string) {
+func acquireRefused() {
+	r, args := childRoot(), advisoryArgs()
 	number, _ := strconv.Atoi(args[0])
 	errno := unix.Errno(number)
 	filter := []unix.SockFilter{
@@ -46,7 +46,7 @@ func TestAdvisoryFailsForEver(t *testing.T) {
 	for _, errno := range []unix.Errno{unix.EDEADLK, unix.ENOLCK, unix.EBADF, unix.EIO, unix.ENOSYS} {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
 			t.Parallel()
-			startAdvisory(t, t.TempDir(), fmt.Sprint("refused ", int(errno))).expect("itself true busy false")
+			startAdvisory(t, t.TempDir(), fmt.Sprint("refused ", int(errno))).hears("itself true busy false")
 		})
 	}
 }

@@ -47,6 +47,9 @@ func unlockFile(f *os.File, local bool) error {
 	return os.NewSyscallError("flock", err)
 }
 
+// stillLocked takes the lock again, which changes nothing while it is held.
+func stillLocked(f *os.File, shared bool) error { return lockFile(f, shared, false, false) }
+
 // persist repeats a call that failed with err for as long as its failure may be
 // a passing one. EINTR says that nothing happened, however often.
 func persist(err error, call func() error) error {

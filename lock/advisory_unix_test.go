@@ -10,80 +10,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/caproot/caproot"
 )
-
-func tryAdvisory(t *testing.T, r *caproot.Root, name string, shared bool) error {
-	t.Helper()
-	l, err := TryAdvisory(context.Background(), r, name, AdvisoryOptions{Shared: shared})
-	if err == nil {
-		must(t, l.Release())
-	}
-	return err
-}
-
-// wantIdle wants that nothing of this process is left of a lock file.
-func wantIdle(t *testing.T) {
-	t.Helper()
-	advisoryLines.mu.Lock()
-	defer advisoryLines.mu.Unlock()
-	if n := len(advisoryLines.m); n != 0 {
-		t.Errorf("%d lock files are still open", n)
-	}
-}
-
-func TestAdvisoryBetweenProcesses(t *testing.T) {
-	for _, c := range []struct {
-		theirs            string
-		shared, exclusive error
-	}{{"", ErrBusy, ErrBusy}, {" shared", nil, ErrBusy}} {
-		t.Run("held"+c.theirs, func(t *testing.T) {
-			dir := t.TempDir()
-			r := openRoot(t, dir)
-			other := startAdvisory(t, dir, "hold l"+c.theirs)
-			other.expect("held")
-			want(t, "shared", tryAdvisory(t, r, "l", true), c.shared)
-			err := tryAdvisory(t, r, "l", false)
-			want(t, "exclusive", err, c.exclusive)
-			var busy *BusyError
-			if errors.As(err, &busy) && busy.Own {
-				t.Error("a lock of another process is said to be of this one")
-			}
-			other.tell()
-			other.expect("released <nil>")
-			want(t, "after the release", tryAdvisory(t, r, "l", false), nil)
-			wantIdle(t)
-		})
-	}
-}
-
-func TestAdvisoryCount(t *testing.T) {
-	dir := t.TempDir()
-	wantCount(t, dir, "l", 4, 200)
-}
-
-// The kernel drops the lock of a process that dies.
-func TestAdvisoryKilledHolder(t *testing.T) {
-	dir := t.TempDir()
-	r := openRoot(t, dir)
-	other := startAdvisory(t, dir, "hold l")
-	other.expect("held")
-	got := make(chan error)
-	go func() {
-		l, err := AcquireAdvisory(context.Background(), r, "l", AdvisoryOptions{})
-		if err == nil {
-			err = l.Release()
-		}
-		got <- err
-	}()
-	other.kill()
-	must(t, <-got)
-}
 
 func flockCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
@@ -113,8 +46,8 @@ func TestAdvisoryFlockCommand(t *testing.T) {
 		}
 		must(t, l.Release())
 
-		other := startChild(t, flockCommand(t, c.theirs, path, "sh", "-c", "echo held; read x"))
-		other.expect("held")
+		other := startCommand(t, flockCommand(t, c.theirs, path, "sh", "-c", "echo held; read x"))
+		other.hears("held")
 		if err := tryAdvisory(t, r, "l", c.ours); errors.Is(err, ErrBusy) != c.busy {
 			t.Errorf("%s, in the other order: %v", what, err)
 		}
@@ -128,7 +61,7 @@ func TestAdvisoryUnlinkedWhileWaiting(t *testing.T) {
 	dir := t.TempDir()
 	r, ctx := openRoot(t, dir), context.Background()
 	a := startAdvisory(t, dir, "hold l unlink")
-	a.expect("held")
+	a.hears("held")
 	pinned, err := os.Open(filepath.Join(dir, "l")) // or its number comes back
 	must(t, err)
 	defer pinned.Close()
@@ -147,7 +80,7 @@ func TestAdvisoryUnlinkedWhileWaiting(t *testing.T) {
 	line.untilBlocked(1)
 	line.done()
 	a.tell()
-	a.expect("released <nil>")
+	a.hears("released <nil>")
 	l := <-b
 	must(t, l.Verify(ctx))
 	after, err := os.Stat(filepath.Join(dir, "l"))
@@ -158,7 +91,7 @@ func TestAdvisoryUnlinkedWhileWaiting(t *testing.T) {
 	c := startAdvisory(t, dir, "hold l")
 	want(t, "while another waits", l.Verify(ctx), nil)
 	must(t, l.Release())
-	c.expect("held")
+	c.hears("held")
 	want(t, "after the other got it", tryAdvisory(t, r, "l", false), ErrBusy)
 }
 
@@ -166,17 +99,20 @@ func TestAdvisoryUnlinkedWhileWaiting(t *testing.T) {
 func TestAdvisoryCollectedFiles(t *testing.T) {
 	dir := t.TempDir()
 	collector := startAdvisory(t, dir, "collect l")
-	collector.expect("collecting")
+	collector.hears("collecting")
 	wantCount(t, dir, "l", 8, 50)
 	collector.tell()
-	if !collector.lines.Scan() || collector.lines.Text() == "collected 0" {
-		t.Errorf("the collector said %q", collector.lines.Text())
+	if said, _ := collector.lines.ReadString('\n'); !strings.HasPrefix(said, "collected ") || said == "collected 0\n" {
+		t.Errorf("the collector said %q", said)
 	}
 }
 
-func collectLockFiles(r *caproot.Root, args []string) {
+func init() { children["advisory collect"] = collectLockFiles }
+
+func collectLockFiles() {
+	r, args := childRoot(), advisoryArgs()
 	stop := make(chan struct{})
-	go func() { hearAdvisory(); close(stop) }()
+	go func() { hear(); close(stop) }()
 	fmt.Println("collecting")
 	for n := 0; ; {
 		select {
@@ -208,8 +144,8 @@ func TestAdvisoryChildHoldsNothing(t *testing.T) {
 			if passed {
 				cmd.ExtraFiles = []*os.File{l.(*advisoryLock).a.file}
 			}
-			child := startChild(t, cmd)
-			child.expect("started")
+			child := startCommand(t, cmd)
+			child.hears("started")
 			must(t, l.Release())
 			must(t, flockCommand(t, "-n", filepath.Join(dir, "l"), "true").Run())
 		})
@@ -227,7 +163,7 @@ func TestAdvisoryUnlockedByChild(t *testing.T) {
 	unlock.ExtraFiles = []*os.File{l.(*advisoryLock).a.file}
 	must(t, unlock.Run())
 	thief := startAdvisory(t, dir, "hold l")
-	thief.expect("held")
+	thief.hears("held")
 	want(t, "Verify", l.Verify(ctx), ErrCompromised)
 	must(t, l.Release())
 }
@@ -311,7 +247,7 @@ func TestAdvisorySignals(t *testing.T) {
 	signal.Notify(caught, unix.SIGWINCH)
 	defer signal.Stop(caught)
 	other := startAdvisory(t, dir, "hold l")
-	other.expect("held")
+	other.hears("held")
 	line := advisoryLineOf(t, dir, "l")
 	got := make(chan error)
 	go func() {
