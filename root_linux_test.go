@@ -148,6 +148,16 @@ func verbs(r *Root) map[string]func(name string) error {
 		"Check":      func(n string) error { return r.Check(identity.Receipt{Path: n}) },
 		"RemoveIf":   func(n string) error { return r.RemoveIf(n, identity.Receipt{}) },
 		"Sweep":      func(n string) error { _, err := r.Sweep(n); return err },
+		"Walk":       func(n string) error { return walkVerb(r, n, WalkOptions{Info: true, FollowLinks: true}) },
+		"Walk4":      func(n string) error { return walkVerb(r, n, WalkOptions{Workers: 4}) },
+		"WalkDir": func(n string) error {
+			failing := func(_ string, _ fs.DirEntry, err error) error { return err }
+			if err := r.WalkDir(aboveVictim(n), failing); err != nil {
+				return err
+			}
+			return r.WalkDir(n, failing)
+		},
+		"Glob": func(n string) error { _, err := r.Glob(n); return err },
 	}
 }
 
