@@ -1,6 +1,7 @@
 package caproot
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -137,6 +138,14 @@ func verbs(r *Root) map[string]func(name string) error {
 		"RemoveAll": func(n string) error {
 			return r.RemoveAll(n)
 		},
+		"RemoveTree": func(n string) error {
+			_, err := r.RemoveTree(context.Background(), n, TreeLimits{})
+			return err
+		},
+		"RemoveTree4": func(n string) error {
+			_, err := r.RemoveTree(context.Background(), n, TreeLimits{Workers: 4, Force: true})
+			return err
+		},
 		"RenameFrom": func(n string) error { return r.Rename(n, "moved") },
 		"RenameTo":   func(n string) error { return r.Rename("f", n) },
 		"MoveFrom":   func(n string) error { _, err := r.Move(n, "moved", MoveOptions{}); return err },
@@ -198,7 +207,7 @@ func TestTrailingSeparator(t *testing.T) {
 					t.Errorf("%s(out%s): %v", verb, suffix, err)
 				}
 			}
-			for _, verb := range []string{"Lstat", "Readlink", "Remove", "RemoveAll", "RenameFrom", "MoveFrom", "LinkFrom", "Lchown"} {
+			for _, verb := range []string{"Lstat", "Readlink", "Remove", "RemoveAll", "RemoveTree", "RenameFrom", "MoveFrom", "LinkFrom", "Lchown"} {
 				want(t, verb+"(in"+suffix+")", verbs(r)[verb]("in"+suffix), ErrSymlink)
 			}
 			for _, verb := range []string{"Stat", "Open", "ReadDir", "OpenRoot", "Receipt", "MkdirAll"} {
@@ -213,7 +222,7 @@ func TestTrailingSeparator(t *testing.T) {
 func TestRootItselfIsRefused(t *testing.T) {
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
 		for _, name := range []string{"", ".", "./", "dir/..", "in/.."} {
-			for _, verb := range []string{"Remove", "RemoveAll", "RenameFrom", "RenameTo", "MoveFrom", "Chmod", "Chtimes", "Put", "Symlink", "Lchown", "LinkTo"} {
+			for _, verb := range []string{"Remove", "RemoveAll", "RemoveTree", "RenameFrom", "RenameTo", "MoveFrom", "Chmod", "Chtimes", "Put", "Symlink", "Lchown", "LinkTo"} {
 				err := verbs(r)[verb](name)
 				if err == nil || errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("%s(%q): %v", verb, name, err)

@@ -12,28 +12,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raceTree makes the directory w of 2,000 directories with a file each, of
-// which an attacker exchanges one after the other with a link to the outside
-// and back, until the function it returns is called.
-func raceTree(t *testing.T, base string) (stop func()) {
+// raceTree makes the directory w of 20 directories with n/20 in each, which
+// hold a file. An attacker exchanges one after the other with a link to the
+// outside and back, fifty times each, until stop is called.
+func raceTree(t *testing.T, base string, n int) (stop func()) {
 	t.Helper()
-	growRaceTree(t, base)
-	must(t, os.Symlink(base+"/outside", base+"/root/evil"))
+	growRaceTree(t, base, n)
 	quit := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		evil := base + "/root/evil"
 		for {
-			select {
-			case <-quit:
-				return
-			default:
-			}
 			victim := fmt.Sprintf("%s/root/w/%d", base, rand.IntN(20))
 			if rand.IntN(4) > 0 {
-				victim += fmt.Sprintf("/%d", rand.IntN(100))
+				victim += fmt.Sprintf("/%d", rand.IntN(n/20))
 			}
-			if unix.Renameat2(unix.AT_FDCWD, victim, unix.AT_FDCWD, evil, unix.RENAME_EXCHANGE) == nil {
+			// A removal may have taken the link in the victim's place.
+			os.RemoveAll(evil)
+			os.Symlink(base+"/outside", evil)
+			for range 50 {
+				select {
+				case <-quit:
+					return
+				default:
+				}
+				if unix.Renameat2(unix.AT_FDCWD, victim, unix.AT_FDCWD, evil, unix.RENAME_EXCHANGE) != nil {
+					break // it is not there, or its parent is exchanged
+				}
+				for range rand.IntN(100) {
+					unix.Getppid() // leaves the link there for some microseconds
+				}
 				unix.Renameat2(unix.AT_FDCWD, victim, unix.AT_FDCWD, evil, unix.RENAME_EXCHANGE)
 			}
 		}
@@ -41,14 +49,17 @@ func raceTree(t *testing.T, base string) (stop func()) {
 	return sync.OnceFunc(func() { close(quit); wg.Wait() })
 }
 
-// growRaceTree makes what is missing of the tree w.
-func growRaceTree(t *testing.T, base string) {
+// growRaceTree makes what is missing of the tree w, and nothing outside.
+func growRaceTree(t *testing.T, base string, n int) {
 	t.Helper()
+	o, err := os.OpenRoot(base + "/root")
+	must(t, err)
+	defer o.Close()
 	for i := range 20 {
-		for j := range 100 {
-			dir := fmt.Sprintf("%s/root/w/%d/%d", base, i, j)
-			if os.MkdirAll(dir, 0o755) == nil {
-				os.WriteFile(dir+"/file", []byte("inside"), 0o644)
+		for j := range n / 20 {
+			dir := fmt.Sprintf("w/%d/%d", i, j)
+			if o.MkdirAll(dir, 0o755) == nil {
+				o.WriteFile(dir+"/file", []byte("inside"), 0o644)
 			}
 		}
 	}
@@ -60,8 +71,8 @@ func TestTreeRaceTwin(t *testing.T) {
 	must(t, os.MkdirAll(base+"/outside", 0o755))
 	must(t, os.WriteFile(base+"/outside/secret", nil, 0o644))
 	must(t, os.MkdirAll(base+"/root", 0o755))
-	defer raceTree(t, base)()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	defer raceTree(t, base, 20)()
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
 		if naiveWalkSees(base+"/root/w", "secret") {
 			return
 		}
@@ -87,7 +98,7 @@ func naiveWalkSees(dir, name string) bool {
 // the outside sees nothing of it.
 func TestWalkRace(t *testing.T) {
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
-		defer raceTree(t, base)()
+		defer raceTree(t, base, 2000)()
 		eachWorkers(t, func(t *testing.T, o WalkOptions) {
 			o.InlineErrors = true
 			entries := 0
