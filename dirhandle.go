@@ -140,6 +140,12 @@ func (s *status) sameNumbers(o *status) bool {
 	return s.ino != 0 && s.dev == o.dev && s.ino == o.ino && s.mode.Type() == o.mode.Type()
 }
 
+// sameObject is sameNumbers for two full answers of which the first object was
+// not held in between, so that its number may have been given away.
+func (s *status) sameObject(o *status) bool {
+	return s.sameNumbers(o) && s.birth == o.birth && s.mount == o.mount
+}
+
 // onMount compares the mount of an object with a root's. An unknown mount is
 // not permission.
 func (s *status) onMount(mount uint64) bool { return mount != 0 && s.mount == mount }

@@ -125,7 +125,7 @@ func (e *emptying) open(dir handle, name string, at *trail) (*emptyLevel, error)
 	} else if err == nil {
 		l.st, err = sys.stat(h, "", true)
 	}
-	if err == nil && e.stay && (l.st.mount == 0 || l.st.mount != e.mount) {
+	if err == nil && e.stay && !l.st.onMount(e.mount) {
 		err = ErrMount
 	}
 	if err != nil && l != nil && l.dir != noHandle {
@@ -246,102 +246,6 @@ func (e *emptying) rewind(l *emptyLevel) bool {
 		return false
 	}
 	return true
-}
-
-// ascend removes the directory that is done and goes on in its parent.
-func (e *emptying) ascend() {
-	n := len(e.levels) - 1
-	done := e.levels[n]
-	parent, up := e.base, (*emptyLevel)(nil)
-	if n > 0 {
-		up = e.levels[n-1]
-		if err := e.regain(up, done.dir); err != nil {
-			// The directories above were let go and are only to be found on this way.
-			e.keep(up.at.path(), err)
-			e.unwind()
-			return
-		}
-		parent = up.dir
-	}
-	if parent != noHandle && !e.retire(parent, up, done) {
-		return
-	}
-	e.c.r.sys.close(done.dir)
-	e.levels = e.levels[:n]
-}
-
-// retire removes an empty directory from its parent. It reports false when it
-// is not empty after all.
-func (e *emptying) retire(parent handle, up, done *emptyLevel) bool {
-	name := done.at.name
-	if len(done.stuck) > 0 {
-		if up != nil {
-			up.mark(name)
-		}
-		return true
-	}
-	err := e.stillNamed(parent, done)
-	if err == nil && e.afford() {
-		if up == nil {
-			up = &emptyLevel{dir: parent, eased: true}
-		}
-		if err = e.unlink(up, name, true); err != nil {
-			e.spent.Add(-1)
-		}
-	}
-	switch {
-	case err == nil:
-	case maybeLink(err):
-		up.mark(name)
-		e.keep(done.at.path(), &detail{ErrChanged, "directory replaced while it was emptied", err})
-	case notEmpty(err) && e.rewind(done):
-		return false
-	case errors.Is(err, fs.ErrNotExist):
-		e.gone++
-	default:
-		up.mark(name)
-		e.keep(done.at.path(), err)
-	}
-	return true
-}
-
-// stillNamed sees that the directory's name is still its own. Only a directory
-// without any name has vanished.
-func (e *emptying) stillNamed(parent handle, done *emptyLevel) error {
-	sys := e.c.r.sys
-	now, err := sys.stat(parent, done.at.name, false)
-	if err == nil && !now.sameNumbers(&done.st) {
-		return because(ErrChanged, "directory replaced while it was emptied")
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if mine, merr := sys.stat(done.dir, "", false); merr != nil || mine.nlink > 0 {
-		return because(ErrChanged, "directory moved while it was emptied")
-	}
-	return err
-}
-
-// regain opens a directory that was let go through its child's "..".
-func (e *emptying) regain(l *emptyLevel, child handle) error {
-	if l.dir != noHandle {
-		return nil
-	}
-	sys := e.c.r.sys
-	h, err := sys.open(child, "..", openForList, 0)
-	if err != nil {
-		return &detail{ErrChanged, "the way back up is gone: " + err.Error(), nil}
-	}
-	st, err := sys.stat(h, "", true)
-	if err == nil && !(st.sameNumbers(&l.st) && st.birth == l.st.birth && st.mount == l.st.mount) {
-		err = because(ErrChanged, "a directory was moved while it was emptied")
-	}
-	if err != nil {
-		sys.close(h)
-		return err
-	}
-	l.dir = h
-	return nil
 }
 
 func (l *emptyLevel) mark(name string) {

@@ -285,13 +285,18 @@ type trail struct {
 
 func (t *trail) to(name string) *trail { return &trail{t, name, t.depth + 1} }
 
-func (t *trail) path() string {
-	var names []string
+func (t *trail) path() string { return strings.Join(t.below(nil), "/") }
+
+// below are the names from top, its own included, to the directory.
+func (t *trail) below(top *trail) (names []string) {
 	for ; t != nil; t = t.up {
 		if t.name != "" {
 			names = append(names, t.name)
 		}
+		if t == top {
+			break
+		}
 	}
 	slices.Reverse(names)
-	return strings.Join(names, "/")
+	return names
 }

@@ -140,7 +140,7 @@ func (e *Entry) look() (status, error) {
 	r := e.dir.r
 	stay := r.policy.Mounts == MountsStay
 	st, err := r.sys.stat(e.dir.h, e.name, stay)
-	if err == nil && stay && st.mount != r.mount {
+	if err == nil && stay && !st.onMount(r.mount) {
 		err = ErrMount
 	}
 	return st, err

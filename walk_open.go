@@ -181,7 +181,7 @@ func (w *walking) openChild(e Entry) (h handle, err error) {
 
 func (w *walking) sameMount(h handle) error {
 	st, err := w.c.r.sys.stat(h, "", true)
-	if err == nil && (st.mount == 0 || st.mount != w.mount) {
+	if err == nil && !st.onMount(w.mount) {
 		err = ErrMount
 	}
 	return err

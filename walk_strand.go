@@ -266,16 +266,16 @@ func (s *strand) regain(l, child *walkLevel) (h handle, err error) {
 		path = "."
 	}
 	if h, err = s.w.openPath(path); err != nil {
-		return noHandle, &detail{ErrChanged, "a directory was moved while it was walked", err}
+		// Not wrapped: an ENOENT of the way must not pass for an absent name.
+		return noHandle, because(ErrChanged, "a directory was moved while it was walked: "+err.Error())
 	}
 	return h, s.same(h, l)
 }
 
-// same compares an open directory with one that was let go, whose number may
-// belong to another by now. It closes what is not the same.
+// same closes an open directory that is not the one that was let go.
 func (s *strand) same(h handle, l *walkLevel) error {
 	st, err := s.w.c.r.sys.stat(h, "", true)
-	if err == nil && !(st.sameNumbers(&l.st) && st.birth == l.st.birth && st.mount == l.st.mount) {
+	if err == nil && !st.sameObject(&l.st) {
 		err = because(ErrChanged, "a directory was moved while it was walked")
 	}
 	if err != nil {
