@@ -74,6 +74,11 @@ type beneathOpener interface {
 	openBeneath(dir handle, path string, how openHow, perm fs.FileMode, rule beneathRule) (handle, error)
 }
 
+// fsSyncer flushes the whole file system of an open file, and tells its errors.
+type fsSyncer interface {
+	syncFS(file handle) error
+}
+
 // openHow says for what an object is opened.
 type openHow uint16
 

@@ -44,6 +44,27 @@ func ExampleRoot_Put() {
 	// changed
 }
 
+func ExampleRoot_Batch() {
+	r, done := scratch()
+	defer done()
+	b := r.Batch(caproot.BatchOptions{})
+	defer b.Abort()
+	for _, name := range []string{"index.html", "style.css"} {
+		if err := b.Put(name, []byte("content"), caproot.PutOptions{}); err != nil {
+			panic(err)
+		}
+	}
+	report, err := b.Commit(context.Background())
+	for _, receipt := range report.Published {
+		fmt.Println(receipt.Path, receipt.Published, receipt.Durability)
+	}
+	fmt.Println(len(report.Failed), len(report.NotTried), err)
+	// Output:
+	// index.html created file
+	// style.css created file
+	// 0 0 <nil>
+}
+
 func ExampleRoot_Walk() {
 	r, done := scratch()
 	defer done()

@@ -121,6 +121,15 @@ func verbs(r *Root) map[string]func(name string) error {
 			_, err := r.Put(n, []byte("x"), PutOptions{Parents: true})
 			return err
 		},
+		"Batch": func(n string) error {
+			b := r.Batch(BatchOptions{})
+			defer b.Abort()
+			if err := errors.Join(b.Put("batched", []byte("x"), PutOptions{}), b.Put(n, []byte("x"), PutOptions{})); err != nil {
+				return err
+			}
+			_, err := b.Commit(context.Background())
+			return err
+		},
 		"Append":   func(n string) error { _, err := r.Append(n, []byte("x"), AppendOptions{}); return err },
 		"Truncate": func(n string) error { return r.Truncate(n, 0) },
 		"Stat":     func(n string) error { _, err := r.Stat(n); return err },

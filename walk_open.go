@@ -77,7 +77,7 @@ func (w *walking) markAncestors(start *status) error {
 			return err
 		}
 		w.seen.first(&st)
-		if len(path.stack) == 0 {
+		if path.depth == 0 {
 			return nil
 		}
 		if err := path.up(); err != nil {
