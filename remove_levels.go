@@ -176,7 +176,7 @@ func (e *emptying) descend(top *emptyLevel, name string) error {
 	if err != nil {
 		return err
 	}
-	if e.crew != nil && e.crew.give(top, l) {
+	if e.crew != nil && e.give(top, l) {
 		return nil
 	}
 	e.push(l)

@@ -1,6 +1,8 @@
 package caproot
 
 import (
+	"errors"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 )
@@ -62,20 +64,21 @@ func (k *removers) work() {
 func (g *gift) take() bool { return g.begun.CompareAndSwap(false, true) }
 
 // give offers the directory l, which is in top, unless there is enough to do.
-func (k *removers) give(top, l *emptyLevel) bool {
+func (e *emptying) give(top, l *emptyLevel) bool {
 	g := &gift{level: l, done: make(chan struct{})}
 	select {
-	case k.gifts <- g:
+	case e.crew.gifts <- g:
 	default:
 		return false
 	}
-	top.settle(false)
+	e.settle(top, false)
 	top.gifts = append(top.gifts, g)
 	return true
 }
 
-// settle forgets gifts that are done, and waits for them when it is told to.
-func (l *emptyLevel) settle(wait bool) {
+// settle removes directories that others have emptied, and waits for those at
+// work when it is told to.
+func (e *emptying) settle(l *emptyLevel, wait bool) {
 	left := l.gifts[:0]
 	for _, g := range l.gifts {
 		select {
@@ -87,12 +90,32 @@ func (l *emptyLevel) settle(wait bool) {
 			}
 			<-g.done
 		}
-		if len(g.level.stuck) > 0 {
-			l.mark(g.level.at.name)
-		}
+		e.collect(l, g.level)
 	}
 	clear(l.gifts[len(left):])
 	l.gifts = left
+}
+
+// collect removes a directory that another worker has emptied and closed. What
+// has come into it since is found when its parent is listed again.
+func (e *emptying) collect(l, done *emptyLevel) {
+	name := done.at.name
+	if len(done.stuck) > 0 {
+		l.mark(name)
+		return
+	}
+	now, err := e.c.r.sys.stat(l.dir, name, false)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !now.sameNumbers(&done.st) {
+		err = because(ErrChanged, "directory replaced or moved while it was emptied")
+	}
+	if err == nil && e.afford() {
+		if err = e.unlink(l, name, true); err != nil {
+			e.spent.Add(-1)
+		}
+	}
+	if err != nil && !notEmpty(err) {
+		e.stick(l, name, err)
+	}
 }
 
 // given reports whether another worker may be at work on a name.
@@ -119,6 +142,6 @@ func (e *emptying) takeBack(top *emptyLevel) bool {
 	if len(top.gifts) == 0 {
 		return false
 	}
-	top.settle(true)
+	e.settle(top, true)
 	return e.rewind(top)
 }
