@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -383,20 +382,4 @@ func TestMeetIsALattice(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestReadDirIsSorted(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		entries, err := r.ReadDir(".")
-		must(t, err)
-		var names []string
-		for _, e := range entries {
-			names = append(names, e.Name())
-			_, err := e.Info()
-			must(t, err)
-		}
-		if !slices.IsSorted(names) || len(names) != 6 {
-			t.Errorf("names %q", names)
-		}
-	})
 }

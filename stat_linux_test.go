@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"io/fs"
+	"slices"
 	"testing"
 )
 
@@ -28,4 +29,20 @@ func TestStatOfUnfollowedLink(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestReadDirIsSorted(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		entries, err := r.ReadDir(".")
+		must(t, err)
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+			_, err := e.Info()
+			must(t, err)
+		}
+		if !slices.IsSorted(names) || len(names) != 6 {
+			t.Errorf("names %q", names)
+		}
+	})
 }
