@@ -13,8 +13,9 @@ import (
 type key struct {
 	dir  recordID
 	leaf string
-	// text stands for a target whose directory cannot be opened: it is missing
-	// or outside of the root, and the lock has an explicit path.
+	// text stands for a target whose directory cannot be opened, because it is
+	// missing or outside of the root and the lock has an explicit path, and tells
+	// directories apart that have no identity.
 	text string
 }
 
