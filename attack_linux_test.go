@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -139,7 +138,7 @@ func attacks(base string) map[string]func() {
 }
 
 // Every window: each attack before each call of each verb. The attack's twin is
-// TestExchangeRaceTwin. cases 3, 13, 16, 37, 105.
+// TestExchangeRaceTwin. cases 3, 13, 16, 37, 81, 105.
 func TestEveryWindow(t *testing.T) {
 	for _, p := range []Policy{Workspace(), Compat()} {
 		for attack := range attacks("") {
@@ -213,50 +212,5 @@ func TestFourFrames(t *testing.T) {
 			}
 		}
 		r.sys, r.beneath = w.system, w.kernel
-	})
-}
-
-// The same calls on os.Root and on a Root under Compat give the same outcome
-// and the same tree; docs/compat.md lists the exceptions.
-func TestDifferential(t *testing.T) {
-	names := []string{"f", "dir", "in", "lk", "out", "abs", "missing", "dir/file", "in/file", "lk/x", "out/secret", "missing/x",
-		"./f", "dir/./file", "dir//file", "in/../f", "dir/../../outside"}
-	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
-		peer := t.TempDir()
-		must(t, os.MkdirAll(peer+"/outside", 0o755))
-		must(t, os.CopyFS(peer+"/root", os.DirFS(base+"/root")))
-		o, err := os.OpenRoot(peer + "/root")
-		must(t, err)
-		defer o.Close()
-		theirs := map[string]func(string) error{
-			"Stat":     func(n string) error { _, err := o.Stat(n); return err },
-			"Lstat":    func(n string) error { _, err := o.Lstat(n); return err },
-			"Readlink": func(n string) error { _, err := o.Readlink(n); return err },
-			"ReadFile": func(n string) error { _, err := o.ReadFile(n); return err },
-			"Chmod":    func(n string) error { return o.Chmod(n, 0o600) },
-			"MkdirAll": func(n string) error { return o.MkdirAll(n, 0o755) },
-			"Mkdir":    func(n string) error { return o.Mkdir(n, 0o755) },
-		}
-		for _, verb := range slices.Sorted(func(yield func(string) bool) {
-			for v := range theirs {
-				if !yield(v) {
-					return
-				}
-			}
-		}) {
-			for _, name := range names {
-				if verb == "Chmod" && (name == "dir" || name == "in") {
-					continue // takes the directories' search bit away
-				}
-				mine, his := verbs(r)[verb](name), theirs[verb](name)
-				if verb == "MkdirAll" && errors.Is(mine, unix.ENOTDIR) && his != nil {
-					continue // docs/compat.md
-				}
-				if (mine == nil) != (his == nil) || errors.Is(mine, fs.ErrNotExist) != errors.Is(his, fs.ErrNotExist) ||
-					errors.Is(mine, fs.ErrExist) != errors.Is(his, fs.ErrExist) {
-					t.Errorf("%s(%q): %v, os.Root: %v", verb, name, mine, his)
-				}
-			}
-		}
 	})
 }

@@ -31,6 +31,9 @@ type names interface {
 	// and the birth time.
 	stat(dir handle, name string, full bool) (status, error)
 	readlink(dir handle, name string) (string, error)
+	// magic tells whether a link in dir with this text is a reference of the
+	// kernel's own, which leads elsewhere than the text says.
+	magic(dir handle, text string) bool
 	mkdir(dir handle, name string, perm fs.FileMode) error
 	remove(dir handle, name string, isDir bool) error
 	rename(from handle, name string, to handle, newName string, how renameHow) error

@@ -147,10 +147,42 @@ func oneObject(from, to *call, st *status) (identity.Publication, error) {
 	if err := errors.Join(err, berr); err != nil {
 		return 0, err
 	}
-	if a.sameNumbers(&b) && from.leaf == to.leaf {
-		return identity.Renamed, nil
+	if a.sameNumbers(&b) {
+		if from.leaf == to.leaf {
+			return identity.Renamed, nil
+		}
+		two, err := twoEntries(sys, from.dir, from.leaf, to.leaf)
+		if err != nil {
+			return 0, err
+		}
+		if !two {
+			return identity.Renamed, sys.rename(from.dir, from.leaf, to.dir, to.leaf, replacing)
+		}
 	}
 	return identity.Renamed, sys.remove(from.dir, from.leaf, false)
+}
+
+// twoEntries tells whether both names are entries of dir. Where case or form is
+// folded, a lookup finds one entry by either, and removing the one would take
+// the other away.
+func twoEntries(sys system, dir handle, one, other string) (both bool, err error) {
+	h, err := sys.open(dir, ".", forRead|directoryOnly, 0)
+	if err != nil {
+		return false, err
+	}
+	defer sys.close(h)
+	found := 0
+	for scratch := make([]byte, listBytes); ; {
+		entries, err := sys.list(h, scratch)
+		if err != nil || len(entries) == 0 {
+			return found == 2, err
+		}
+		for _, e := range entries {
+			if e.name == one || e.name == other {
+				found++
+			}
+		}
+	}
 }
 
 func syncMove(from, to *call, t *telling) (Durability, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -119,6 +120,64 @@ func TestMoveOfOneObject(t *testing.T) {
 			t.Error("a move onto the same name took a name away")
 		}
 	})
+}
+
+// folding finds an entry by a name in another case, as ext4 with casefold, APFS
+// and NTFS do. case 103.
+type folding struct{ system }
+
+func (f folding) entry(dir handle, name string) string {
+	h, err := f.system.open(dir, ".", forRead|directoryOnly, 0)
+	if err != nil {
+		return name
+	}
+	defer f.system.close(h)
+	entries, _ := f.system.list(h, make([]byte, listBytes))
+	for _, e := range entries {
+		if strings.EqualFold(e.name, name) {
+			return e.name
+		}
+	}
+	return name
+}
+
+func (f folding) stat(dir handle, name string, full bool) (status, error) {
+	if name != "" {
+		name = f.entry(dir, name)
+	}
+	return f.system.stat(dir, name, full)
+}
+
+func (f folding) open(dir handle, name string, how openHow, perm fs.FileMode) (handle, error) {
+	if name != "." {
+		name = f.entry(dir, name)
+	}
+	return f.system.open(dir, name, how, perm)
+}
+
+func (f folding) remove(dir handle, name string, isDir bool) error {
+	return f.system.remove(dir, f.entry(dir, name), isDir)
+}
+
+// case 103: a new spelling of the one entry that has both is no other entry: the
+// file is not taken for a second name of itself and removed.
+func TestMoveToOtherCase(t *testing.T) {
+	for _, links := range []int{1, 2} {
+		p := Workspace()
+		p.Hardlinks = HardlinksAllow
+		eachResolver(t, p, func(t *testing.T, r *Root, base string) {
+			must(t, os.WriteFile(base+"/root/dir/Abc", []byte("content"), 0o644))
+			if links == 2 {
+				must(t, os.Link(base+"/root/dir/Abc", base+"/root/second"))
+			}
+			r.sys = folding{r.sys}
+			_, err := r.Move("dir/Abc", "dir/ABC", MoveOptions{})
+			must(t, err)
+			if content(t, base, "dir/ABC") != "content" {
+				t.Errorf("%d links: the file is gone", links)
+			}
+		})
+	}
 }
 
 func TestMoveIfMatch(t *testing.T) {

@@ -310,6 +310,10 @@ var errFollowed = errors.New("link followed")
 // the call follows.
 func (w *walker) openLeaf(leaf string, how openHow, perm fs.FileMode) (handle, error) {
 	if w.mustDir {
+		if how&creating != 0 {
+			// O_CREAT with O_DIRECTORY made a file before Linux 6.4.
+			return noHandle, syscall.EISDIR
+		}
 		how |= directoryOnly
 	}
 	h, err := w.sys.open(w.here(), leaf, how&^followLeaf, perm)

@@ -23,6 +23,8 @@ const (
 	symlinkFlagRelative = 1
 )
 
+func (windowsSystem) magic(handle, string) bool { return false }
+
 // readlink gives the target as it is stored. That of a junction, and of a link
 // to a drive or share, is absolute.
 func (s windowsSystem) readlink(dir handle, name string) (string, error) {

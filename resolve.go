@@ -43,6 +43,7 @@ type walker struct {
 
 	rest    string  // still to walk
 	mustDir bool    // the target of the last link ended in a separator
+	tail    int     // 1 + length of rest where the first link's target ends; 0: no link yet
 	depth   int     // directories entered:
 	first   [8]step // the first of them, so that most walks allocate nothing,
 	further []step  // and the rest
@@ -113,6 +114,9 @@ func (w *walker) enter(name string) error {
 				return serr
 			}
 		case w.making && errors.Is(err, fs.ErrNotExist):
+			if w.inTarget() {
+				return because(ErrSymlink, "symbolic link leads to what does not exist")
+			}
 			if err = w.make(name); err != nil {
 				return err
 			}
@@ -216,6 +220,8 @@ func (w *walker) follow(name string) error {
 	switch {
 	case err != nil:
 		return nameError(err)
+	case w.sys.magic(w.here(), target):
+		return because(ErrEscape, "link leads where its text does not say")
 	case absolute && w.links != LinksResolveInRoot:
 		return because(ErrEscape, "symbolic link has an absolute target")
 	case w.links == LinksRefuse:
@@ -230,6 +236,9 @@ func (w *walker) follow(name string) error {
 	if absolute {
 		w.unwind()
 	}
+	if !w.inTarget() {
+		w.tail = len(w.rest) + 1
+	}
 	if next, _ := pathsafe.Next(w.rest, w.profile); next == "" {
 		w.mustDir = w.mustDir || saysDirectory(target)
 		w.rest = target
@@ -238,6 +247,10 @@ func (w *walker) follow(name string) error {
 	}
 	return nil
 }
+
+// inTarget tells whether the component just taken is of a link's target, not of
+// the caller's path. What a dangling link leads to is never made.
+func (w *walker) inTarget() bool { return w.tail > 0 && len(w.rest)+1 >= w.tail }
 
 // saysDirectory is true for a link target that only a directory can meet.
 func saysDirectory(target string) bool {

@@ -3,6 +3,7 @@ package caproot
 import (
 	"encoding/binary"
 	"io/fs"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -176,6 +177,19 @@ func fromStatx(st *unix.Statx_t) status {
 		s.birth = stamp{st.Btime.Sec, int64(st.Btime.Nsec)}
 	}
 	return s
+}
+
+// magic is true for the links of procfs and of AppArmor that are no plain text
+// (nd_jump_link in fs/namei.c): what they lead to is outside of any root, and a
+// text like "pipe:[7]" must not be taken for a missing file. Plain links of
+// procfs, as "self", have neither a colon nor a leading slash.
+func (linuxSystem) magic(dir handle, text string) bool {
+	if !strings.HasPrefix(text, "/") && !strings.Contains(text, ":") {
+		return false
+	}
+	var st unix.Statfs_t
+	err := retry(func() error { return unix.Fstatfs(int(dir), &st) })
+	return err != nil || st.Type == unix.PROC_SUPER_MAGIC || st.Type == unix.SECURITYFS_MAGIC
 }
 
 func (linuxSystem) rename(from handle, name string, to handle, newName string, how renameHow) error {

@@ -106,6 +106,8 @@ func (unixSystem) readlink(dir handle, name string) (string, error) {
 	}
 }
 
+func (unixSystem) magic(handle, string) bool { return false }
+
 func (unixSystem) read(h handle, p []byte) (int, error) {
 	for {
 		n, err := unix.Read(int(h), p)

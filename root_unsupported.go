@@ -53,6 +53,7 @@ func (unsupportedSystem) open(handle, string, openHow, fs.FileMode) (handle, err
 }
 func (unsupportedSystem) stat(handle, string, bool) (status, error) { return status{}, ErrUnsupported }
 func (unsupportedSystem) readlink(handle, string) (string, error)   { return "", ErrUnsupported }
+func (unsupportedSystem) magic(handle, string) bool                 { return false }
 func (unsupportedSystem) mkdir(handle, string, fs.FileMode) error   { return ErrUnsupported }
 func (unsupportedSystem) remove(handle, string, bool) error         { return ErrUnsupported }
 func (unsupportedSystem) rename(handle, string, handle, string, renameHow) error {

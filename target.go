@@ -36,6 +36,9 @@ func (c *call) toTarget() error {
 		}
 		switch err := w.follow(leaf); {
 		case err == errNotLink:
+			if w.mustDir && c.verb.changes {
+				return syscall.EISDIR // the verbs that change here make files
+			}
 			c.leavePlace()
 			c.leaf = leaf
 			c.shape.MustDir = c.shape.MustDir || w.mustDir

@@ -146,10 +146,11 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 	return h, isDir, nil
 }
 
-// inspects tells whether an opened object must be looked at before it changes.
+// inspects tells whether an opened object must be looked at before it changes:
+// O_TRUNC would empty what turns out to be on another mount.
 func (c *call) inspects() bool {
 	p := &c.r.policy
-	return p.Special == SpecialRefuse || p.Hardlinks != HardlinksAllow
+	return p.Special == SpecialRefuse || p.Hardlinks != HardlinksAllow || p.Mounts == MountsStay
 }
 
 // takesAnything tells that no object the kernel opened could be refused.

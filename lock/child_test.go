@@ -3,10 +3,12 @@ package lock
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +24,11 @@ const childVar = "CAPROOT_LOCK_CHILD"
 const hangLimit = time.Minute
 
 var children = map[string]func(){
-	"hold":    childHold,
-	"acquire": childAcquire,
-	"count":   childCount,
-	"traced":  childTraced,
+	"hold":   childHold,
+	"count":  childCount,
+	"traced": childTraced,
+	"try":    childTry,
+	"order":  childOrder,
 }
 
 func TestMain(m *testing.M) {
@@ -124,14 +127,27 @@ func childHold() {
 	say("released")
 }
 
-// childAcquire says when it waits, acquires and releases.
-func childAcquire() {
+// childTry makes one attempt, and fails unless it is refused as busy.
+func childTry() {
+	runtime.LockOSThread() // the tracer tells calls apart by their thread
 	r := childRoot()
 	say("begins")
-	l, err := Acquire(context.Background(), r, "target", childOptions())
-	childMust(err)
-	say("held")
-	childMust(l.Release())
+	_, err := TryAcquire(context.Background(), r, "target", childOptions())
+	if !errors.Is(err, ErrBusy) {
+		childMust(fmt.Errorf("acquired, or %w", err))
+	}
+}
+
+// childOrder writes its number down while it holds.
+func childOrder() {
+	r := childRoot()
+	say("begins")
+	childMust(With(context.Background(), r, "target", childOptions(), func(context.Context) error {
+		f, err := os.OpenFile("order", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		childMust(err)
+		fmt.Fprint(f, os.Getenv("NUMBER"))
+		return f.Close()
+	}))
 }
 
 // childCount adds to a number in a file that only the lock protects.

@@ -22,6 +22,24 @@ var tracedCalls = map[uint64]bool{
 // after it said something. It reports whether it came to that call.
 func killAtCall(t *testing.T, dir, scenario string, n int, env ...string) (killed bool) {
 	t.Helper()
+	calls := 0
+	status := trace(t, dir, scenario, func(_ int, nr uint64) (kill bool) {
+		if tracedCalls[nr] {
+			calls++
+		}
+		killed = killed || calls == n
+		return killed
+	}, env...)
+	if !killed && status != 0 {
+		t.Fatalf("child failed with status %d", status)
+	}
+	return killed
+}
+
+// trace runs a scenario of this binary and stops it before each of its calls
+// after it said something, for at to act, and to say whether it is killed there.
+func trace(t *testing.T, dir, scenario string, at func(tid int, nr uint64) (kill bool), env ...string) (status int) {
+	t.Helper()
 	// All requests to a tracee must come from one thread (ptrace(2)).
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -43,7 +61,7 @@ func killAtCall(t *testing.T, dir, scenario string, n int, env ...string) (kille
 	must(t, err)
 	must(t, unix.PtraceSetOptions(pid, unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_EXITKILL))
 	must(t, unix.PtraceSyscall(pid, 0))
-	for calls, begun := 0, false; ; {
+	for begun, killed := false, false; ; {
 		tid, err := unix.Wait4(-pid, &ws, unix.WALL, nil)
 		if err == unix.EINTR {
 			continue
@@ -51,10 +69,7 @@ func killAtCall(t *testing.T, dir, scenario string, n int, env ...string) (kille
 		must(t, err)
 		switch {
 		case tid == pid && (ws.Exited() || ws.Signaled()):
-			if !killed && ws.ExitStatus() != 0 {
-				t.Fatalf("child failed: %v", ws)
-			}
-			return killed
+			return ws.ExitStatus()
 		case !ws.Stopped() || killed:
 			continue
 		}
@@ -66,12 +81,10 @@ func killAtCall(t *testing.T, dir, scenario string, n int, env ...string) (kille
 			case !entered:
 			case !begun:
 				begun = call.nr == unix.SYS_WRITE && call.args[0] == 1
-			case tracedCalls[call.nr]:
-				if calls++; calls == n {
-					must(t, unix.Kill(pid, unix.SIGKILL))
-					killed = true
-					continue
-				}
+			case at(tid, call.nr):
+				must(t, unix.Kill(pid, unix.SIGKILL))
+				killed = true
+				continue
 			}
 		case sig != unix.SIGTRAP && sig != unix.SIGSTOP:
 			deliver = int(sig)
