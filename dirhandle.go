@@ -77,6 +77,11 @@ type beneathOpener interface {
 	openBeneath(dir handle, path string, how openHow, perm fs.FileMode, rule beneathRule) (handle, error)
 }
 
+// fsSyncer flushes the whole file system of an open file, and tells its errors.
+type fsSyncer interface {
+	syncFS(file handle) error
+}
+
 // openHow says for what an object is opened.
 type openHow uint16
 
@@ -141,6 +146,12 @@ func (s *status) isSpecial() bool { return !s.isRegular() && !s.isDir() && !s.is
 // the kernel cannot give the number to another one.
 func (s *status) sameNumbers(o *status) bool {
 	return s.ino != 0 && s.dev == o.dev && s.ino == o.ino && s.mode.Type() == o.mode.Type()
+}
+
+// sameObject is sameNumbers for two full answers of which the first object was
+// not held in between, so that its number may have been given away.
+func (s *status) sameObject(o *status) bool {
+	return s.sameNumbers(o) && s.birth == o.birth && s.mount == o.mount
 }
 
 // onMount compares the mount of an object with a root's. An unknown mount is

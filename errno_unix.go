@@ -38,3 +38,6 @@ func noDirSync(err error) bool {
 	return err == syscall.EINVAL || err == syscall.EOPNOTSUPP || err == syscall.ENOTSUP || err == syscall.ENOTTY ||
 		err == syscall.EACCES || err == syscall.EPERM
 }
+
+// notEmpty is rmdir's answer for a directory with something in it.
+func notEmpty(err error) bool { return err == syscall.ENOTEMPTY || err == syscall.EEXIST }

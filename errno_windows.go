@@ -31,6 +31,9 @@ func noDirSync(err error) bool {
 	return notHere(err) || err == windows.ERROR_ACCESS_DENIED || err == windows.ERROR_INVALID_HANDLE
 }
 
+// notEmpty is the answer to the removal of a directory with something in it.
+func notEmpty(err error) bool { return err == windows.ERROR_DIR_NOT_EMPTY }
+
 // numbers are what SameFile compares. Those of package os are not to be had.
 func numbers(i fs.FileInfo) (n [2]uint64, ok bool) {
 	if i, own := i.(*fileInfo); own {

@@ -1,6 +1,7 @@
 package caproot_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -41,6 +42,54 @@ func ExampleRoot_Put() {
 	// notes/today.md created <nil>
 	// swapped <nil>
 	// changed
+}
+
+func ExampleRoot_Batch() {
+	r, done := scratch()
+	defer done()
+	b := r.Batch(caproot.BatchOptions{})
+	defer b.Abort()
+	for _, name := range []string{"index.html", "style.css"} {
+		if err := b.Put(name, []byte("content"), caproot.PutOptions{}); err != nil {
+			panic(err)
+		}
+	}
+	report, err := b.Commit(context.Background())
+	for _, receipt := range report.Published {
+		fmt.Println(receipt.Path, receipt.Published, receipt.Durability)
+	}
+	fmt.Println(len(report.Failed), len(report.NotTried), err)
+	// Output:
+	// index.html created file
+	// style.css created file
+	// 0 0 <nil>
+}
+
+func ExampleRoot_Walk() {
+	r, done := scratch()
+	defer done()
+	for _, name := range []string{"src/main.go", "src/lib/lib.go", "vendor/big.go"} {
+		if _, err := r.Put(name, []byte("package p\n"), caproot.PutOptions{Parents: true}); err != nil {
+			panic(err)
+		}
+	}
+	sources := caproot.WalkOptions{Sorted: true, MaxEntries: 1000, Filter: func(e caproot.Entry) caproot.WalkStep {
+		if e.Name() == "vendor" {
+			return caproot.WalkSkipTree
+		}
+		return caproot.WalkTake
+	}}
+	for e, err := range r.Walk(context.Background(), ".", sources) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(e.Path(), e.IsDir())
+	}
+	// Output:
+	// src true
+	// src/lib true
+	// src/lib/lib.go false
+	// src/main.go false
 }
 
 func ExamplePolicy_Meet() {

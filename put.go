@@ -241,16 +241,20 @@ func (s *Staged) Commit() (identity.Receipt, error) {
 // commit publishes under what holds now: mode and owner to keep are those of
 // the file that the target names by now. NoReplace leaves that to the kernel.
 func (s *Staged) commit() (receipt identity.Receipt, err error) {
-	if err = s.p.broken; err == nil {
-		err = s.c.bound()
-	}
-	if err == nil && !s.p.o.NoReplace {
-		err = s.p.look()
-	}
-	if err != nil {
+	if err = s.review(); err != nil {
 		return receipt, err
 	}
 	return s.p.publish()
+}
+
+func (s *Staged) review() error {
+	if s.p.broken != nil {
+		return s.p.broken
+	}
+	if err := s.c.bound(); err != nil || s.p.o.NoReplace {
+		return err
+	}
+	return s.p.look()
 }
 
 func (s *Staged) end(err error) {

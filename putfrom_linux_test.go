@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/caproot/caproot/identity"
 )
@@ -124,6 +125,17 @@ func TestPutFromCanceled(t *testing.T) {
 				t.Errorf("%s: code %q after %d reads", name, Code(err), reads)
 			}
 			cancel(nil)
+		}
+		plain, cancel := context.WithCancel(t.Context())
+		cancel()
+		late, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+		defer cancel()
+		for ctx, cause := range map[context.Context]error{plain: context.Canceled, late: context.DeadlineExceeded} {
+			_, err := r.PutFrom(ctx, "f", strings.NewReader("x"), PutOptions{})
+			want(t, "without a cause", err, cause)
+			if Code(err) != "canceled" {
+				t.Errorf("code %q", Code(err))
+			}
 		}
 		untouched(t, base)
 	})

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
+	"sync/atomic"
 
 	"github.com/caproot/caproot/identity"
 	"github.com/caproot/caproot/pathsafe"
@@ -32,7 +32,7 @@ type Root struct {
 	mount   uint64
 	life    lifetime
 	cleanup runtime.Cleanup
-	self    func() (identity.ID, error)
+	id      atomic.Pointer[identity.ID] // of the directory, once known
 }
 
 // Open opens the directory dir as a Root with the rights of p. The path dir is
@@ -110,9 +110,20 @@ func newRoot(sys system, h handle, name string, p Policy) (*Root, error) {
 		sys.close(h)
 		return nil, err
 	}
-	r.self = sync.OnceValues(func() (identity.ID, error) { return sys.identify(h) })
 	r.cleanup = runtime.AddCleanup(r, func(h handle) { sys.close(h) }, h)
 	return r, nil
+}
+
+// self identifies the root's directory, which its open handle keeps the same.
+func (r *Root) self() (identity.ID, error) {
+	if id := r.id.Load(); id != nil {
+		return *id, nil
+	}
+	id, err := r.sys.identify(r.dir)
+	if err == nil {
+		r.id.Store(&id)
+	}
+	return id, err
 }
 
 // Name returns the name the root was opened by, for display.

@@ -271,6 +271,11 @@ func (s linuxSystem) sync(h handle) error {
 	return retry(func() error { return unix.Fsync(int(dir)) })
 }
 
+// syncFS tells of writes that failed since Linux 5.8.
+func (linuxSystem) syncFS(file handle) error {
+	return retry(func() error { return unix.Syncfs(int(file)) })
+}
+
 // handleFID asks for a handle that only identifies (AT_HANDLE_FID, Linux 6.5):
 // file systems that cannot be exported, overlay among them, have only this.
 const handleFID = 0x200

@@ -1,11 +1,11 @@
 package caproot
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,6 +120,15 @@ func verbs(r *Root) map[string]func(name string) error {
 			_, err := r.Put(n, []byte("x"), PutOptions{Parents: true})
 			return err
 		},
+		"Batch": func(n string) error {
+			b := r.Batch(BatchOptions{})
+			defer b.Abort()
+			if err := errors.Join(b.Put("batched", []byte("x"), PutOptions{}), b.Put(n, []byte("x"), PutOptions{})); err != nil {
+				return err
+			}
+			_, err := b.Commit(context.Background())
+			return err
+		},
 		"Append":   func(n string) error { _, err := r.Append(n, []byte("x"), AppendOptions{}); return err },
 		"Truncate": func(n string) error { return r.Truncate(n, 0) },
 		"Stat":     func(n string) error { _, err := r.Stat(n); return err },
@@ -137,6 +146,14 @@ func verbs(r *Root) map[string]func(name string) error {
 		"RemoveAll": func(n string) error {
 			return r.RemoveAll(n)
 		},
+		"RemoveTree": func(n string) error {
+			_, err := r.RemoveTree(context.Background(), n, TreeLimits{})
+			return err
+		},
+		"RemoveTree4": func(n string) error {
+			_, err := r.RemoveTree(context.Background(), n, TreeLimits{Workers: 4, Force: true})
+			return err
+		},
 		"RenameFrom": func(n string) error { return r.Rename(n, "moved") },
 		"RenameTo":   func(n string) error { return r.Rename("f", n) },
 		"MoveFrom":   func(n string) error { _, err := r.Move(n, "moved", MoveOptions{}); return err },
@@ -148,6 +165,16 @@ func verbs(r *Root) map[string]func(name string) error {
 		"Check":      func(n string) error { return r.Check(identity.Receipt{Path: n}) },
 		"RemoveIf":   func(n string) error { return r.RemoveIf(n, identity.Receipt{}) },
 		"Sweep":      func(n string) error { _, err := r.Sweep(n); return err },
+		"Walk":       func(n string) error { return walkVerb(r, n, WalkOptions{Info: true, FollowLinks: true}) },
+		"Walk4":      func(n string) error { return walkVerb(r, n, WalkOptions{Workers: 4}) },
+		"WalkDir": func(n string) error {
+			failing := func(_ string, _ fs.DirEntry, err error) error { return err }
+			if err := r.WalkDir(aboveVictim(n), failing); err != nil {
+				return err
+			}
+			return r.WalkDir(n, failing)
+		},
+		"Glob": func(n string) error { _, err := r.Glob(n); return err },
 	}
 }
 
@@ -188,7 +215,7 @@ func TestTrailingSeparator(t *testing.T) {
 					t.Errorf("%s(out%s): %v", verb, suffix, err)
 				}
 			}
-			for _, verb := range []string{"Lstat", "Readlink", "Remove", "RemoveAll", "RenameFrom", "MoveFrom", "LinkFrom", "Lchown"} {
+			for _, verb := range []string{"Lstat", "Readlink", "Remove", "RemoveAll", "RemoveTree", "RenameFrom", "MoveFrom", "LinkFrom", "Lchown"} {
 				want(t, verb+"(in"+suffix+")", verbs(r)[verb]("in"+suffix), ErrSymlink)
 			}
 			for _, verb := range []string{"Stat", "Open", "ReadDir", "OpenRoot", "Receipt", "MkdirAll"} {
@@ -203,7 +230,7 @@ func TestTrailingSeparator(t *testing.T) {
 func TestRootItselfIsRefused(t *testing.T) {
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
 		for _, name := range []string{"", ".", "./", "dir/..", "in/.."} {
-			for _, verb := range []string{"Remove", "RemoveAll", "RenameFrom", "RenameTo", "MoveFrom", "Chmod", "Chtimes", "Put", "Symlink", "Lchown", "LinkTo"} {
+			for _, verb := range []string{"Remove", "RemoveAll", "RemoveTree", "RenameFrom", "RenameTo", "MoveFrom", "Chmod", "Chtimes", "Put", "Symlink", "Lchown", "LinkTo"} {
 				err := verbs(r)[verb](name)
 				if err == nil || errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("%s(%q): %v", verb, name, err)
@@ -354,46 +381,5 @@ func TestMeetIsALattice(t *testing.T) {
 				t.Errorf("meet of %+v and %+v is %+v", p, q, m)
 			}
 		}
-	}
-}
-
-func TestReadDirIsSorted(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		entries, err := r.ReadDir(".")
-		must(t, err)
-		var names []string
-		for _, e := range entries {
-			names = append(names, e.Name())
-			_, err := e.Info()
-			must(t, err)
-		}
-		if !slices.IsSorted(names) || len(names) != 6 {
-			t.Errorf("names %q", names)
-		}
-	})
-}
-
-// A reading verb does not take a link for what it leads to.
-func TestStatOfUnfollowedLink(t *testing.T) {
-	for name, p := range map[string]Policy{"refuse": Extract(), "parents": func() Policy { p := Extract(); p.Links = LinksFollowParents; return p }()} {
-		t.Run(name, func(t *testing.T) {
-			eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-				for _, n := range []string{"lk", "./lk", "dir/../lk", "lk/", "in/", "in/.", "out"} {
-					if p.Links == LinksFollowParents && n[len(n)-1] != 'k' && n != "out" {
-						continue // "in/" asks for the directory behind the link
-					}
-					_, err := r.Stat(n)
-					want(t, "Stat "+n, err, ErrSymlink)
-					_, err = r.Exists(n)
-					want(t, "Exists "+n, err, ErrSymlink)
-				}
-				for _, n := range []string{"lk", "./lk", "out"} {
-					st, err := r.Lstat(n)
-					if err != nil || st.Mode()&fs.ModeSymlink == 0 {
-						t.Errorf("Lstat %s: %v, %v", n, st, err)
-					}
-				}
-			})
-		})
 	}
 }

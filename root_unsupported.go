@@ -42,6 +42,7 @@ func maybeSpecial(error) bool { return false }
 func notHere(error) bool      { return false }
 func noFlag(error) bool       { return false }
 func noDirSync(error) bool    { return false }
+func notEmpty(error) bool     { return false }
 
 func numbers(fs.FileInfo) (n [2]uint64, ok bool) { return n, false }
 

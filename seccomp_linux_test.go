@@ -3,12 +3,12 @@ package caproot
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/caproot/caproot/internal/seccomp"
 )
 
 // TestMain lets the test binary be the process that gets killed, and takes
@@ -26,25 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// refuseOpenat2 installs a filter as container runtimes do (seccomp(2)) on all
-// threads of the process.
 func refuseOpenat2(errno syscall.Errno) {
-	const tsync = 1 // SECCOMP_FILTER_FLAG_TSYNC
-	filter := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // seccomp_data.nr
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_OPENAT2},
-		{Code: unix.BPF_RET | unix.BPF_K, K: 0x00050000 | uint32(errno)}, // SECCOMP_RET_ERRNO
-		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},                 // SECCOMP_RET_ALLOW
-	}
-	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		panic(err)
-	}
-	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, tsync, uintptr(unsafe.Pointer(&prog))); e != 0 {
-		panic(e)
-	}
+	seccomp.Refuse(seccomp.Refusal{Call: unix.SYS_OPENAT2, Errno: errno})
 	fmt.Println("openat2 answers", errno)
 }
 

@@ -201,27 +201,40 @@ func (p *publication) limit() int64 {
 // publish gives the complete file the target's name. An error comes with a
 // receipt when the file has its name all the same.
 func (p *publication) publish() (receipt identity.Receipt, err error) {
-	c := p.c
-	if p.shared {
-		err = p.measure()
+	if err = p.complete(); err != nil {
+		return receipt, err
 	}
-	if err == nil {
-		err = p.finish()
-	}
+	t, err := p.give()
 	if err != nil {
 		return receipt, err
 	}
-	t := telling{op: "put", asked: p.o.Durability, ancestry: p.o.Ancestry}
-	if t.published, err = p.attach(); err != nil {
-		return receipt, err
+	t.achieved, err = p.c.syncDir(p.c.dir, t.asked, &p.lost)
+	return p.tell(&t, err)
+}
+
+// complete makes the file all that it will be under its name.
+func (p *publication) complete() error {
+	if p.shared {
+		if err := p.measure(); err != nil {
+			return err
+		}
 	}
-	t.object = p.file
-	t.achieved, err = c.syncDir(c.dir, t.asked, &p.lost)
+	return p.finish()
+}
+
+// give attaches the file and tells how.
+func (p *publication) give() (telling, error) {
+	published, err := p.attach()
+	return telling{op: "put", object: p.file, published: published, asked: p.o.Durability, ancestry: p.o.Ancestry}, err
+}
+
+// tell writes the receipt after the flush of the directory, which ended in err.
+func (p *publication) tell(t *telling, err error) (identity.Receipt, error) {
 	if p.sum != nil {
 		t.digest = hexSum(p.sum)
 	}
 	t.lost = p.lost
-	receipt, terr := c.tell(&t)
+	receipt, terr := p.c.tell(t)
 	if err == nil && terr != nil {
 		err = published(terr)
 	}

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/caproot/caproot v0.0.0
+	github.com/charlievieth/fastwalk v1.0.14
 	github.com/cyphar/filepath-securejoin v0.7.0
 	github.com/gofrs/flock v0.13.2
 	github.com/google/renameio/v2 v2.0.2

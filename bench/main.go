@@ -1,6 +1,7 @@
 // Command bench prints how caproot compares with its peers: ratios of medians
 // over interleaved rounds on one machine. Times by themselves mean nothing.
-// "bench" alone compares Root, "bench locks" the locks.
+// "bench" alone compares Root, "bench trees" walks, removals and batches,
+// "bench locks" the locks.
 package main
 
 import (
@@ -40,6 +41,8 @@ func main() {
 	suite := run
 	switch flag.Arg(0) {
 	case "":
+	case "trees":
+		suite = runTrees
 	case "locks":
 		suite = runLocks
 	case lockWorker:

@@ -10,7 +10,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
 )
 
 func init() { children["advisory refused"] = acquireRefused }

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
 )
 
 func flockCommand(t *testing.T, args ...string) *exec.Cmd {

@@ -1,0 +1,238 @@
+package caproot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// case 173: a mount point, of the root itself too, is entered only when asked.
+func TestWalkMounts(t *testing.T) {
+	for _, p := range []Policy{Workspace(), Compat()} {
+		eachResolver(t, p, func(t *testing.T, r *Root, base string) {
+			must(t, os.Mkdir(base+"/root/dir/m", 0o755))
+			if err := unix.Mount(base+"/outside", base+"/root/dir/m", "", unix.MS_BIND, ""); err != nil {
+				t.Skipf("no bind mount: %v", err)
+			}
+			defer unix.Unmount(base+"/root/dir/m", unix.MNT_DETACH)
+			eachWorkers(t, func(t *testing.T, o WalkOptions) {
+				o.InlineErrors = true
+				wantPaths(t, "stay", walked(t, r, "dir", o), "dir/file", "dir/m", "dir/m: mount")
+				o.Mounts, o.Info = MountsCross, true
+				if p.Mounts == MountsCross {
+					wantPaths(t, "cross", walked(t, r, "dir", o), "dir/file", "dir/m", "dir/m/secret")
+				} else {
+					wantPaths(t, "refused", walked(t, r, "dir", o), "dir/file", "dir/m", "dir/m: mount")
+				}
+			})
+		})
+	}
+}
+
+// deepTree makes n directories below each other without a path for them.
+func deepTree(t *testing.T, dir string, n int) {
+	t.Helper()
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	must(t, err)
+	for range n {
+		must(t, unix.Mkdirat(fd, "d", 0o755))
+		next, err := unix.Openat(fd, "d", unix.O_PATH|unix.O_DIRECTORY, 0)
+		must(t, err)
+		unix.Close(fd)
+		fd = next
+	}
+	unix.Close(fd)
+}
+
+// fewHandles lowers the limit of descriptors for one test.
+func fewHandles(t *testing.T, n uint64) {
+	t.Helper()
+	var old unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: old.Max}))
+	t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) })
+}
+
+// case 168: 20,000 directories below each other, walked, and removed, with 64 descriptors.
+func TestDeepTree(t *testing.T) {
+	const depth = 20000
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		must(t, os.Mkdir(base+"/root/deep", 0o755))
+		t.Cleanup(func() { r.RemoveAll("deep") })
+		deepTree(t, base+"/root/deep", depth)
+		must(t, os.WriteFile(base+"/root/deep/d/d/beside", nil, 0o644))
+		fewHandles(t, 64)
+		for _, o := range []WalkOptions{{}, {Sorted: true}} {
+			n, last := 0, Entry{}
+			for e, err := range r.Walk(t.Context(), "deep", o) {
+				must(t, err)
+				if n++; e.Depth() > last.depthOrZero() {
+					last = e
+				}
+			}
+			if n != depth+1 || last.Depth() != depth || len(last.Path()) != len("deep")+2*depth {
+				t.Errorf("%d entries, the last at depth %d with a path of %d", n, last.Depth(), len(last.Path()))
+			}
+		}
+		must(t, r.RemoveAll("deep"))
+	})
+}
+
+func (e Entry) depthOrZero() int {
+	if e.dir == nil {
+		return 0
+	}
+	return e.Depth()
+}
+
+// A directory of a million entries is walked in flat memory.
+func TestWalkMillion(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		must(t, os.Mkdir(base+"/root/many", 0o755))
+		for i := range 1000 {
+			must(t, os.WriteFile(fmt.Sprintf("%s/root/many/%d", base, i), nil, 0o644))
+		}
+		real, rounds := r.sys, 0
+		r.sys = &listFault{real, func(h handle, scratch []byte) ([]direntry, error) {
+			entries, err := real.list(h, scratch)
+			if len(entries) == 0 && rounds < 999 {
+				rounds++
+				real.seek(h, 0, 0)
+				return real.list(h, scratch)
+			}
+			return entries, err
+		}}
+		defer func() { r.sys = real }()
+		eachWorkers(t, func(t *testing.T, o WalkOptions) {
+			rounds = 0
+			runtime.GC()
+			var before, now runtime.MemStats
+			runtime.ReadMemStats(&before)
+			n, most := 0, uint64(0)
+			for _, err := range r.Walk(t.Context(), "many", o) {
+				must(t, err)
+				if n++; n%100000 == 0 {
+					runtime.GC()
+					runtime.ReadMemStats(&now)
+					most = max(most, now.HeapAlloc)
+				}
+			}
+			if n != 1000000 || most > before.HeapAlloc+4<<20 {
+				t.Errorf("%d entries, heap from %d to %d", n, before.HeapAlloc, most)
+			}
+		})
+	})
+}
+
+func TestWalkCancelAndBreak(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		for i := range 100 {
+			must(t, os.MkdirAll(fmt.Sprintf("%s/root/dir/%d/sub", base, i), 0o755))
+		}
+		eachWorkers(t, func(t *testing.T, o WalkOptions) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			cause := errors.New("enough")
+			var last error
+			for _, err := range r.Walk(ctx, ".", o) {
+				cancel(cause)
+				last = err
+			}
+			want(t, "canceled", last, cause)
+			for range r.Walk(t.Context(), ".", o) {
+				break
+			}
+			func() {
+				defer func() { recover() }()
+				for range r.Walk(t.Context(), ".", o) {
+					panic("body")
+				}
+			}()
+		})
+	})
+}
+
+func TestEntries(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		var names []string
+		for e, err := range r.Entries(t.Context(), ".") {
+			must(t, err)
+			names = append(names, e.Name())
+		}
+		slices.Sort(names)
+		wantPaths(t, "entries", names, "abs", "dir", "f", "in", "lk", "out")
+	})
+}
+
+// errSawOutside is what a verb of the table answers when it was led outside.
+var errSawOutside = errors.New("saw what is outside")
+
+// aboveVictim is the directory of the name that an attack acts on, for verbs
+// that work on directories.
+func aboveVictim(name string) string {
+	for _, leaf := range []string{"/file", "/new"} {
+		name = strings.TrimSuffix(name, leaf)
+	}
+	return name
+}
+
+// walkVerb walks the directory that an attack acts on and reads every file.
+func walkVerb(r *Root, name string, o WalkOptions) error {
+	for e, err := range r.Walk(context.Background(), aboveVictim(name), o) {
+		if err != nil {
+			return err
+		}
+		if e.Name() == "secret" {
+			return errSawOutside
+		}
+		f, err := e.Open()
+		if err != nil {
+			continue
+		}
+		data, _ := io.ReadAll(f)
+		f.Close()
+		if string(data) == "secret" {
+			return errSawOutside
+		}
+	}
+	return nil
+}
+
+func TestGlob(t *testing.T) {
+	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
+		for _, dir := range []string{"a/b/c", "a/x", "b"} {
+			must(t, os.MkdirAll(base+"/root/"+dir, 0o755))
+			must(t, os.WriteFile(base+"/root/"+dir+"/1.go", nil, 0o644))
+			must(t, os.WriteFile(base+"/root/"+dir+"/2.txt", nil, 0o644))
+		}
+		for _, pattern := range []string{"*", "a", "a/*", "a/*/*.go", "*/x/?.go", "b/[12].*", "missing", "missing/*", "f/*", "in/*", "a/b/c/1.go", "*/*/*/*"} {
+			want, err := fs.Glob(os.DirFS(base+"/root"), pattern)
+			must(t, err)
+			got, err := r.Glob(pattern)
+			must(t, err)
+			wantPaths(t, pattern, got, want...)
+		}
+		for pattern, paths := range map[string][]string{
+			"**/1.go": {"a/b/c/1.go", "a/x/1.go", "b/1.go"}, "a/**/c": {"a/b/c"}, "a/**/**/x/*.txt": {"a/x/2.txt"}, "**/b/**": {"a/b/c", "a/b/c/1.go", "a/b/c/2.txt", "b/1.go", "b/2.txt"},
+			"a/x/**": {"a/x/1.go", "a/x/2.txt"},
+		} {
+			got, err := r.Glob(pattern)
+			must(t, err)
+			wantPaths(t, pattern, got, paths...)
+		}
+		_, err := r.Glob("a/[")
+		want(t, "malformed", err, path.ErrBadPattern)
+		_, err = r.Glob("out/*")
+		want(t, "outside", err, ErrEscape)
+	})
+}

@@ -1,0 +1,205 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/caproot/caproot/pathsafe"
+)
+
+// walking is a walk at work; its workers share it.
+type walking struct {
+	c     *call
+	o     WalkOptions
+	done  <-chan struct{} // nil: nobody cancels
+	cause func() error
+	stay  bool   // do not enter mount points
+	mount uint64 // of the start
+	read  atomic.Int64
+	seen  *visited // with FollowLinks
+}
+
+const openForList = forRead | directoryOnly | nonBlocking
+
+// begin opens the start of the walk.
+func (w *walking) begin() (*walkDir, error) {
+	c := w.c
+	w.stay = c.r.policy.Mounts == MountsStay || w.o.Mounts == MountsStay
+	w.o.FollowLinks = w.o.FollowLinks && c.links() >= LinksFollow
+	h, err := c.open(openForList, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := c.r.sys.stat(h, "", true)
+	if err == nil && w.o.FollowLinks {
+		w.seen = &visited{set: map[visit]bool{}}
+		err = w.markAncestors(&st)
+	}
+	if err != nil {
+		c.r.sys.close(h)
+		return nil, err
+	}
+	w.mount = st.mount
+	first := &walkDir{r: c.r, h: h}
+	if c.shape.Path != "." {
+		first.path = pathsafe.Canonical(c.shape.Path)
+	}
+	first.users.Store(1)
+	return first, nil
+}
+
+// markAncestors makes the start and the directories above it, up to the root,
+// ones that a link does not lead into again.
+func (w *walking) markAncestors(start *status) error {
+	w.seen.first(start)
+	c := w.c
+	path := c.walker()
+	defer path.close()
+	path.rest = c.shape.Path
+	for {
+		leaf, err := path.toLeaf()
+		if err != nil {
+			return err
+		}
+		if leaf == "" {
+			break
+		}
+		if err := path.enter(leaf); err != nil {
+			return err
+		}
+	}
+	for {
+		st, err := c.r.sys.stat(path.here(), "", true)
+		if err != nil {
+			return err
+		}
+		w.seen.first(&st)
+		if path.depth == 0 {
+			return nil
+		}
+		if err := path.up(); err != nil {
+			return err
+		}
+	}
+}
+
+// visited remembers the directories that a walk entered. The birth time tells
+// a directory from a later one under its number.
+type visited struct {
+	mu  sync.Mutex
+	set map[visit]bool
+}
+
+type visit struct {
+	dev, ino, mount uint64
+	birth           stamp
+}
+
+// first reports whether the directory was not entered before.
+func (v *visited) first(st *status) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	key := visit{st.dev, st.ino, st.mount, st.birth}
+	if v.set[key] {
+		return false
+	}
+	v.set[key] = true
+	return true
+}
+
+// fatal reports whether the walk ends with this error.
+func (w *walking) fatal(err error) bool {
+	return !w.o.InlineErrors || errors.Is(err, errBudget) || w.canceled() != nil
+}
+
+var errBudget = because(ErrTooLarge, "the walk's budget of entries or depth is used up")
+
+func (w *walking) canceled() error {
+	select {
+	case <-w.done:
+		return w.cause()
+	default:
+		return nil
+	}
+}
+
+// errSeen is openDir's answer for what a walk does not enter through a link.
+var errSeen = errors.New("seen before, or no directory")
+
+func (w *walking) openDir(e Entry) (handle, error) {
+	h, err := w.openChild(e)
+	if err != nil || w.seen == nil {
+		return h, err
+	}
+	st, err := w.c.r.sys.stat(h, "", true)
+	if err == nil && !w.seen.first(&st) {
+		err = errSeen
+	}
+	if err != nil {
+		w.c.r.sys.close(h)
+		return noHandle, err
+	}
+	return h, nil
+}
+
+// openChild opens a directory relative to the one that listed it.
+func (w *walking) openChild(e Entry) (h handle, err error) {
+	r := w.c.r
+	if !e.mode.IsDir() {
+		h, err = w.openPath(e.Path())
+		if err == syscall.ENOTDIR || errors.Is(err, fs.ErrNotExist) {
+			return noHandle, errSeen
+		}
+		return h, err
+	}
+	// EXDEV is a mount, or a directory that was moved away while it was opened.
+	err = syscall.EXDEV
+	if r.beneath != nil {
+		rule := noSymlinks
+		if w.stay {
+			rule |= noMounts
+		}
+		h, err = r.beneath.openBeneath(e.dir.h, e.name, openForList, 0, rule)
+	}
+	if err == syscall.EXDEV {
+		h, err = r.sys.open(e.dir.h, e.name, openForList, 0)
+		if err == nil && w.stay {
+			if err = w.sameMount(h); err != nil {
+				r.sys.close(h)
+				return noHandle, err
+			}
+		}
+	}
+	if err != nil && maybeLink(err) {
+		return noHandle, &detail{ErrChanged, "a directory was replaced while it was walked", err}
+	}
+	return h, err
+}
+
+func (w *walking) sameMount(h handle) error {
+	st, err := w.c.r.sys.stat(h, "", true)
+	if err == nil && !st.onMount(w.mount) {
+		err = ErrMount
+	}
+	return err
+}
+
+// openPath resolves a path of the walk from the root, which links need.
+func (w *walking) openPath(path string) (handle, error) {
+	c := *w.c
+	var err error
+	if c.shape, err = pathsafe.Parse(path, c.r.policy.Names); err != nil {
+		return noHandle, nameError(err)
+	}
+	h, err := c.open(openForList, 0)
+	if err == nil && w.stay {
+		if err = w.sameMount(h); err != nil {
+			c.r.sys.close(h)
+			return noHandle, err
+		}
+	}
+	return h, err
+}
