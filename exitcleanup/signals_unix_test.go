@@ -140,6 +140,14 @@ var systemScenarios = map[string]func(){
 		HandleSignals()
 		registerMark()
 		Register("repeats", func(context.Context) error {
+			current.mu.Lock()
+			late := time.Since(current.signalAt) > sameRequest/2
+			current.mu.Unlock()
+			if late {
+				say("late")
+				return nil
+			}
+			say("again")
 			for range 5 {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 			}
@@ -410,6 +418,9 @@ func TestRepeatedSignalIsOneRequest(t *testing.T) {
 	c := start(t, "repeated signal")
 	c.expect("ready")
 	c.signal(syscall.SIGTERM)
+	if said, _ := c.lines.ReadString('\n'); said == "late\n" {
+		t.Skip("half of the time for the same request went by before the entry ran")
+	}
 	wantDeath(t, c.end(), syscall.SIGTERM)
 	c.wantGone(mark)
 }
