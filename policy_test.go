@@ -60,6 +60,7 @@ func TestImportLayers(t *testing.T) {
 		module + "/pathsafe":    nil,
 		module + "/identity":    nil,
 		module + "/exitcleanup": nil,
+		module + "/scratch":     {module, module + "/identity", module + "/lock", module + "/exitcleanup"},
 		module + "/lock":        {module, module + "/pathsafe", module + "/exitcleanup"},
 	} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, pkg).Output()

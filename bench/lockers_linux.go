@@ -27,6 +27,8 @@ var goKinds = map[string]func(target string) (take, error){
 	"caproot":        sidecar(lock.Options{}),
 	"caproot kept":   sidecar(lock.Options{KeepRecord: true}),
 	"caproot fair":   sidecar(lock.Options{Fair: true}),
+	"advisory":       advisory,
+	"advisory kept":  advisoryKept,
 	"retained flock": retainedFlock,
 	"O_EXCL sidecar": exclusiveSidecar,
 	"gofrs/flock":    gofrsFlock,
@@ -49,6 +51,33 @@ func sidecar(o lock.Options) func(target string) (take, error) {
 			return l.Release, nil
 		}, nil
 	}
+}
+
+func advisory(target string) (take, error) {
+	r, err := caproot.Open(filepath.Dir(target), caproot.Workspace())
+	name := filepath.Base(target) + ".advisory"
+	return func() (func() error, error) {
+		l, err := lock.AcquireAdvisory(context.Background(), r, name, lock.AdvisoryOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return l.Release, nil
+	}, err
+}
+
+func advisoryKept(target string) (take, error) {
+	r, err := caproot.Open(filepath.Dir(target), caproot.Workspace())
+	if err != nil {
+		return nil, err
+	}
+	f, err := lock.OpenAdvisory(r, filepath.Base(target)+".advisory")
+	return func() (func() error, error) {
+		l, err := f.Acquire(context.Background(), lock.AdvisoryOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return l.Release, nil
+	}, err
 }
 
 // retainedFlock is the floor: two system calls on a descriptor kept open.

@@ -65,7 +65,9 @@ func acquireAdvisory(ctx context.Context, r *caproot.Root, name string, o Adviso
 			if err = f.checkName(); err == nil {
 				return l, nil
 			}
-			err = errors.Join(err, l.Release())
+			if rerr := l.Release(); rerr != nil {
+				return nil, errors.Join(err, rerr)
+			}
 		}
 		f.Close()
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, caproot.ErrChanged) {

@@ -51,14 +51,14 @@ type lineTable struct {
 	open map[*AdvisoryFile]struct{}
 }
 
-// enter returns the line of the file f, whose number cannot be given to another
-// one while it is open.
-func (t *lineTable) enter(id recordID, f *os.File) *advisoryLine {
+// enter returns the line of a file that the caller has open: that keeps its
+// number from being given to another one.
+func (t *lineTable) enter(id recordID, local bool) *advisoryLine {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.m[id]
 	if l == nil {
-		l = &advisoryLine{id: id, local: trusted(f)}
+		l = &advisoryLine{id: id, local: local}
 		t.m[id] = l
 	}
 	l.uses++
@@ -76,7 +76,7 @@ func (t *lineTable) leave(l *advisoryLine) {
 
 // add makes a file enter its line.
 func (t *lineTable) add(a *AdvisoryFile, id recordID) {
-	a.line = t.enter(id, a.file)
+	a.line = t.enter(id, trusted(a.file))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open[a] = struct{}{}
@@ -213,7 +213,7 @@ func (l *advisoryLine) block(ctx context.Context, a *AdvisoryFile, shared bool) 
 		w = &blockedWait{file: a.file}
 		a.file = nil
 		*slot = w
-		advisoryLines.enter(l.id, w.file)
+		advisoryLines.enter(l.id, l.local)
 		go l.blockThread(w, shared)
 	}
 	done := make(chan struct{})

@@ -23,7 +23,7 @@ func advisoryLineOf(t *testing.T, dir, name string) advisoryTap {
 	defer f.Close()
 	o, err := look(f)
 	must(t, err)
-	return advisoryTap{t, advisoryLines.enter(o.id, f)}
+	return advisoryTap{t, advisoryLines.enter(o.id, trusted(f))}
 }
 
 func (a advisoryTap) done() { advisoryLines.leave(a.l) }

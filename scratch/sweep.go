@@ -1,0 +1,92 @@
+package scratch
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/caproot/caproot"
+	"github.com/caproot/caproot/lock"
+)
+
+// randomLength is that of crypto/rand.Text.
+const randomLength = 26
+
+// Sweep removes from the directory dir of r the scratch directories of dead
+// processes that have the prefix and are older than age, and returns their names.
+// A directory of a living process stays, and so does everything that New did not
+// make, or that cannot be made sure of. What could not be removed is reported,
+// and the rest still swept.
+func Sweep(ctx context.Context, r *caproot.Root, dir, prefix string, age time.Duration) (removed []string, err error) {
+	parent, err := r.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	entries, err := parent.ReadDir(".")
+	failed := []error{err}
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			failed = append(failed, context.Cause(ctx))
+			break
+		}
+		if !e.IsDir() || !isScratch(e.Name(), prefix) {
+			continue
+		}
+		gone, err := sweep(ctx, parent, e.Name(), age)
+		if gone {
+			removed = append(removed, e.Name())
+		} else if err != nil {
+			// Somebody else may have removed it, at any point.
+			if exists, lerr := parent.Lexists(e.Name()); exists || lerr != nil {
+				failed = append(failed, err)
+			}
+		}
+	}
+	return removed, errors.Join(failed...)
+}
+
+func isScratch(name, prefix string) bool {
+	random, ok := strings.CutPrefix(name, prefix)
+	return ok && len(random) == randomLength && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
+
+// sweep removes one directory. It does not, without an error, if its owner lives.
+func sweep(ctx context.Context, parent *caproot.Root, name string, age time.Duration) (gone bool, err error) {
+	outer, made, err := openSame(parent, name)
+	if err != nil {
+		return false, err
+	}
+	defer outer.Close()
+	if time.Since(made.ModTime) < age {
+		return false, nil
+	}
+	owned, err := outer.Lexists(ownerName)
+	if err != nil {
+		return false, err
+	}
+	if owned {
+		// Whoever has the lock now knows that nobody had it.
+		owner, err := lock.TryAdvisory(ctx, outer, ownerName, lock.AdvisoryOptions{})
+		if errors.Is(err, lock.ErrBusy) {
+			return false, nil
+		}
+		if err == nil {
+			err = errors.Join(outer.RemoveAll(contentName), removeOwner(outer, owner))
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if rest, err := outer.ReadDir("."); err != nil || len(rest) > 0 {
+		return false, err // without an owner: not made by New
+	}
+	outer.Close()
+	err = parent.RemoveIf(name, made)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil // not empty: somebody has just claimed it
+	}
+	return err == nil, err
+}
