@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -168,10 +169,7 @@ func (h *hold) end(outcome error) {
 	h.gone, h.outcome = true, outcome
 	h.alive.Store(false)
 	h.stopTimers()
-	cause := outcome
-	if cause == nil {
-		cause = ErrReleased
-	}
+	cause := cmp.Or(outcome, ErrReleased)
 	for _, cancel := range h.cancels {
 		go cancel(cause)
 	}

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"time"
@@ -17,7 +18,7 @@ func (h *hold) verify() error {
 
 func (h *hold) verifyLocked() error {
 	if h.gone {
-		return h.outcome
+		return cmp.Or(h.outcome, ErrReleased)
 	}
 	err := h.record.is(&h.place, h.place.leaf)
 	if err == nil && h.record.witness {
