@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -116,7 +117,7 @@ func (h *hold) entry() HeldEntry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return HeldEntry{
-		Target: h.target, LockPath: h.place.lockPath, Owner: h.owner, Payload: h.text, Metadata: h.o.Metadata,
+		Target: h.target, LockPath: h.place.lockPath, Owner: h.owner, Payload: bytes.Clone(h.text), Metadata: h.o.Metadata,
 		Since: h.since, References: refs, Witness: h.record.witness, Lost: h.why,
 	}
 }
