@@ -86,7 +86,7 @@ func (a *acquisition) lockGuard() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !o.regular || o.foreign || o.nlink != 1 || o.size > MaxRecordBytes {
+	if !o.regular || o.foreign() || o.nlink != 1 || o.size > MaxRecordBytes {
 		f.Close()
 		return nil, nil
 	}

@@ -35,7 +35,6 @@ type hold struct {
 	outcome error      // what handles answer once it is gone
 	why     error      // of the loss that monitoring found
 	cancels map[*handle]func(error)
-	refresh *time.Timer
 	check   *time.Timer
 	fresh   time.Time // last refresh of the modification time
 }
