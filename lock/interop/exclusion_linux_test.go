@@ -106,6 +106,7 @@ func TestKeptRecordAgainstNodeRoot(t *testing.T) {
 // A Node contender that takes records of 300 ms for stale waits for a Go
 // holder of a second, because the holder keeps its record fresh.
 func TestNodeWaitsPastStale(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root", "sync"} {
 		for maker, env := range makers {
 			t.Run(kind+" "+maker, func(t *testing.T) {
@@ -132,6 +133,7 @@ func TestNodeWaitsPastStale(t *testing.T) {
 
 // Go waits for a Node holder, never touches its record, and is next.
 func TestGoWaitsForNode(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root", "sync"} {
 		t.Run(kind, func(t *testing.T) {
 			node, waiter, dir := startNode(t, kind), startGo(t, "root"), t.TempDir()
@@ -161,6 +163,7 @@ func TestGoWaitsForNode(t *testing.T) {
 // However old a live Node record says it is, Go does not remove it by itself,
 // nor when its caller does not approve (cases 107, 113).
 func TestGoNeverRemovesLiveNodeRecord(t *testing.T) {
+	nodePeer(t)
 	old := map[string]any{"createdAt": "1970-01-01T00:00:00.000Z"}
 	for _, kind := range []string{"raw", "root", "sync"} {
 		for _, approval := range []string{"", "no"} {
@@ -190,6 +193,7 @@ func TestGoNeverRemovesLiveNodeRecord(t *testing.T) {
 // A dead Go holder is, for Node, a record that ages: an error by default,
 // recovered when its caller opted in; for Go it is recovered at once.
 func TestDeadGoHolder(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root", "sync"} {
 		for maker, env := range makers {
 			t.Run(kind+" "+maker, func(t *testing.T) {
