@@ -95,7 +95,7 @@ func TestKeptRecordAgainstNodeRoot(t *testing.T) {
 	for i, a := range (contention{nodeKind: "root", goKind: "root", env: makers["kept"]}).run(t) {
 		switch {
 		case a.Code == "" && a.Counted == rounds:
-		case i < 2 && (a.Code == "not-found" || a.Code == "path-mismatch"):
+		case i < 2 && gaveUp(a):
 			t.Logf("Node gave up after %d: %v", a.Counted, a)
 		default:
 			t.Errorf("peer %d: %v after %d", i, a, a.Counted)
@@ -123,13 +123,17 @@ func TestNodeWaitsPastStale(t *testing.T) {
 				}
 				id := node.begin(command{Op: "acquire", Target: dir + "/t", StaleMs: 300})
 				holder.release(h)
-				if a := node.next(id); a.Code != "" {
+				if a := node.next(id); a.Code != "" && !(kind == "root" && gaveUp(a)) {
 					t.Errorf("after the release: %v", a)
 				}
 			})
 		}
 	}
 }
+
+// gaveUp is the answer of an asynchronous Root of fs-safe under which a record
+// that it was reading went.
+func gaveUp(a answer) bool { return a.Code == "not-found" || a.Code == "path-mismatch" }
 
 // Go waits for a Node holder, never touches its record, and is next.
 func TestGoWaitsForNode(t *testing.T) {
