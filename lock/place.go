@@ -160,6 +160,10 @@ func (q *request) openPlace(lockPath string) error {
 		q.place = place{dir: dir, owned: true, leaf: path.Base(canonical), lockPath: canonical}
 	}
 	id, err := q.place.dir.Identity()
+	if err == nil && !id.Known() {
+		// Directories without a number could not be told apart.
+		err = &fs.PathError{Op: "lock", Path: lockPath, Err: ErrUnsupported}
+	}
 	if err != nil {
 		q.place.close()
 		return err
