@@ -252,3 +252,48 @@ func TestFilesWithoutSize(t *testing.T) {
 		})
 	}
 }
+
+// A new directory whose exact mode is still to be set is replaced, or mounted
+// over, between the two calls: the mode is not given to what is there now.
+// Found by the attack suite: it gave 0700 to a directory outside.
+func TestNewDirectoryReplaced(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	for name, attack := range map[string]struct {
+		act  func(t *testing.T, base string)
+		want error
+	}{
+		"mounted over": {func(t *testing.T, base string) { bind(t, base+"/outside", base+"/root/new") }, ErrMount},
+		"exchanged": {func(t *testing.T, base string) {
+			must(t, unix.Renameat2(unix.AT_FDCWD, base+"/root/dir", unix.AT_FDCWD, base+"/root/new", unix.RENAME_EXCHANGE))
+		}, ErrChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+				made, met := false, false
+				s := hook(r, func(event string) error {
+					switch {
+					case strings.HasPrefix(event, "mkdir new"):
+						made = true
+					case event == "enter new" && made && !met:
+						met = true
+						attack.act(t, base)
+					}
+					return nil
+				})
+				defer func() { r.sys = s.system }()
+				_, err := r.Put("new/x", nil, PutOptions{Parents: true, ParentMode: 0o700})
+				want(t, "Put", err, attack.want)
+				if !met {
+					t.Error("the window was not met")
+				}
+				for _, dir := range []string{"/outside", "/root/new"} {
+					if st, err := os.Stat(base + dir); err != nil || st.Mode().Perm() != 0o755 {
+						t.Errorf("%s: %v, %v", dir, st, err)
+					}
+				}
+			})
+		})
+	}
+}

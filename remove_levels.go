@@ -143,7 +143,10 @@ func (e *emptying) openClosed(dir handle, name string, at *trail) (*emptyLevel, 
 	}
 	defer sys.close(h)
 	l := &emptyLevel{at: at, dir: h}
-	if l.st, err = sys.stat(h, "", true); err != nil {
+	if l.st, err = sys.stat(h, "", true); err == nil && e.stay && !l.st.onMount(e.mount) {
+		err = ErrMount
+	}
+	if err != nil {
 		l.dir = noHandle
 		return l, err
 	}

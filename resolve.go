@@ -309,16 +309,23 @@ func (w *walker) leavesRoot() bool {
 	}
 }
 
-// setDirMode gives a directory just made the mode that the umask cut.
+// setDirMode gives a directory just made the mode that the umask cut. Its name
+// may lead to another by now, or to a mount of one: what has permissions that
+// were never asked for is not the one that was made.
 func (w *walker) setDirMode(name string) error {
 	dir, err := w.sys.openDir(w.here(), name)
 	if err != nil {
 		return err
 	}
 	defer w.sys.close(dir)
-	st, err := w.sys.stat(dir, "", false)
-	if err != nil {
+	st, err := w.sys.stat(dir, "", w.stay)
+	switch {
+	case err != nil:
 		return err
+	case w.stay && !st.onMount(w.mount):
+		return ErrMount
+	case st.mode.Perm()&^w.makeDir != 0:
+		return because(ErrChanged, "the new directory was replaced")
 	}
 	return setMode(w.sys, dir, st.mode&allModes, w.makeDir)
 }
