@@ -101,10 +101,10 @@ func increment(counter string, between func()) error {
 
 // contention is what a kind of lock showed.
 type contention struct {
-	perSecond                float64
-	handoff50, handoff99     time.Duration
-	wait99                   time.Duration
-	overlaps, lost, measured int
+	perSecond            float64
+	handoff50, handoff99 time.Duration
+	wait99               time.Duration
+	overlaps, lost       int
 }
 
 // contend runs the processes of one kind against each other.
@@ -113,7 +113,7 @@ func contend(dir, kind string, n node, length time.Duration) (contention, error)
 	if err := os.WriteFile(target, []byte("0"), 0o600); err != nil {
 		return contention{}, err
 	}
-	start := monotonic() + int64(1500*time.Millisecond) // time for the slowest runtime to come up
+	start := monotonic() + int64(time.Second) // time for the slowest runtime to come up
 	times := []string{strconv.FormatInt(start, 10), strconv.FormatInt(start+int64(length), 10)}
 	var processes []*exec.Cmd
 	var outputs []*bytes.Buffer
@@ -169,13 +169,34 @@ func judge(holds []hold, counted int) (c contention) {
 			handoffs = append(handoffs, time.Duration(h.got-before.gave))
 		}
 	}
-	c.measured, c.lost = len(holds), len(holds)-counted
+	c.lost = len(holds) - counted
 	if len(holds) > 1 {
 		c.perSecond = float64(len(holds)) / time.Duration(holds[len(holds)-1].gave-holds[0].got).Seconds()
 	}
 	c.handoff50, c.handoff99 = quantile(handoffs, 0.50), quantile(handoffs, 0.99)
 	c.wait99 = quantile(waits, 0.99)
 	return c
+}
+
+// middle has the medians of several runs, and all that went wrong.
+func middle(runs []contention) (c contention) {
+	for _, r := range runs {
+		c.overlaps, c.lost = c.overlaps+r.overlaps, c.lost+r.lost
+	}
+	c.perSecond = median(runs, func(r contention) float64 { return r.perSecond })
+	c.handoff50 = median(runs, func(r contention) time.Duration { return r.handoff50 })
+	c.handoff99 = median(runs, func(r contention) time.Duration { return r.handoff99 })
+	c.wait99 = median(runs, func(r contention) time.Duration { return r.wait99 })
+	return c
+}
+
+func median[T cmp.Ordered](runs []contention, of func(contention) T) T {
+	var all []T
+	for _, r := range runs {
+		all = append(all, of(r))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 func quantile(d []time.Duration, q float64) time.Duration {

@@ -29,6 +29,8 @@ var goKinds = map[string]func(target string) (take, error){
 	"caproot fair":                       sidecar(lock.Options{Fair: true}),
 	"caproot advisory":                   advisory,
 	"caproot advisory, opened each time": advisoryOpened,
+	"bare calls":                         bareSidecar,
+	"bare calls, kept":                   bareKept,
 	"retained flock":                     retainedFlock,
 	"O_EXCL sidecar":                     exclusiveSidecar,
 	"gofrs/flock":                        gofrsFlock,
@@ -102,6 +104,46 @@ func retainedFlock(target string) (take, error) {
 				return give, err
 			}
 		}
+	}, nil
+}
+
+// bareSidecar is the least that makes a record with a witness appear complete:
+// the floor of "caproot", without a look at anything and with nobody to wait for.
+func bareSidecar(target string) (take, error) {
+	dir, err := unix.Open(filepath.Dir(target), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	name, record := filepath.Base(target)+".bare", make([]byte, 450)
+	return func() (func() error, error) {
+		fd, err := unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		_, werr := unix.Pwrite(fd, record, 0)
+		return func() error { return errors.Join(unix.Unlinkat(dir, name, 0), unix.Close(fd)) },
+			errors.Join(unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), werr, unix.Linkat(fd, "", dir, name, unix.AT_EMPTY_PATH))
+	}, nil
+}
+
+// bareKept is the same for "caproot kept": one file, moved in and out.
+func bareKept(target string) (take, error) {
+	dir, err := unix.Open(filepath.Dir(target), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	name, hidden, record := filepath.Base(target)+".kept", filepath.Base(target)+".hidden", make([]byte, 450)
+	fd, err := unix.Openat(dir, hidden, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	give := func() error {
+		return errors.Join(unix.Renameat2(dir, name, dir, hidden, unix.RENAME_NOREPLACE), unix.Flock(fd, unix.LOCK_UN))
+	}
+	return func() (func() error, error) {
+		lerr := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		_, werr := unix.Pwrite(fd, record, 0)
+		return give, errors.Join(lerr, werr, unix.Renameat2(dir, hidden, dir, name, unix.RENAME_NOREPLACE))
 	}, nil
 }
 

@@ -35,13 +35,19 @@ func runLocks(dir string, rounds int) error {
 func lockContention(dir string, n node, nodes []string) error {
 	kinds := []string{"caproot", "caproot kept", "caproot fair", "caproot advisory", "retained flock", "gofrs/flock", "lockedfile", "O_EXCL sidecar", "nightlyone"}
 	kinds = append(kinds, nodes...)
-	results := map[string]contention{}
-	for _, kind := range kinds {
-		c, err := contend(dir, kind, n, 4*time.Second)
-		if err != nil {
-			return err
+	runs := map[string][]contention{}
+	for range 3 {
+		for _, kind := range kinds {
+			c, err := contend(dir, kind, n, 1500*time.Millisecond)
+			if err != nil {
+				return err
+			}
+			runs[kind] = append(runs[kind], c)
 		}
-		results[kind] = c
+	}
+	results := map[string]contention{}
+	for kind, all := range runs {
+		results[kind] = middle(all)
 	}
 	printContention(kinds, results)
 	return nil

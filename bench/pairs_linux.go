@@ -72,8 +72,8 @@ func lockPairs(dir string, rounds int, n node, nodes []string) error {
 		work  string
 		kinds []string
 	}{
-		{"sidecar, acquire and release", append([]string{"caproot", "O_EXCL sidecar", "nightlyone"}, nodes...)},
-		{"sidecar with KeepRecord", append([]string{"caproot kept", "O_EXCL sidecar", "nightlyone"}, nodes...)},
+		{"sidecar, acquire and release", append([]string{"caproot", "bare calls", "O_EXCL sidecar", "nightlyone"}, nodes...)},
+		{"sidecar with KeepRecord", append([]string{"caproot kept", "bare calls, kept", "O_EXCL sidecar", "nightlyone"}, nodes...)},
 		{"advisory, file kept open", []string{"caproot advisory", "retained flock", "gofrs/flock", "lockedfile"}},
 		{"advisory, opened each time", []string{"caproot advisory, opened each time", "retained flock", "gofrs/flock", "lockedfile"}},
 	} {
