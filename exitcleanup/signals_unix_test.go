@@ -135,28 +135,6 @@ var systemScenarios = map[string]func(){
 		})
 		Exit(0)
 	},
-	"repeated signal": func() {
-		Configure(Options{CleanupTimeout: time.Hour})
-		HandleSignals()
-		registerMark()
-		Register("repeats", func(context.Context) error {
-			current.mu.Lock()
-			late := time.Since(current.signalAt) > sameRequest/2
-			current.mu.Unlock()
-			if late {
-				say("late")
-				return nil
-			}
-			say("again")
-			for range 5 {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
-			}
-			time.Sleep(2 * sameRequest)
-			return nil
-		})
-		say("ready")
-		select {}
-	},
 	"thousand users": func() {
 		HandleSignals()()
 		before := runtime.NumGoroutine()
@@ -411,16 +389,4 @@ func TestSignalEndsProcessThatInstallsHandlers(t *testing.T) {
 		wantDeath(t, c.end(), syscall.SIGTERM)
 		c.wantGone(mark)
 	}
-}
-
-// As timeout(1) sends them.
-func TestRepeatedSignalIsOneRequest(t *testing.T) {
-	c := start(t, "repeated signal")
-	c.expect("ready")
-	c.signal(syscall.SIGTERM)
-	if said, _ := c.lines.ReadString('\n'); said == "late\n" {
-		t.Skip("half of the time for the same request went by before the entry ran")
-	}
-	wantDeath(t, c.end(), syscall.SIGTERM)
-	c.wantGone(mark)
 }
