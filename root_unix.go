@@ -106,8 +106,6 @@ func (unixSystem) readlink(dir handle, name string) (string, error) {
 	}
 }
 
-func (unixSystem) magic(handle, string) bool { return false }
-
 func (unixSystem) read(h handle, p []byte) (int, error) {
 	for {
 		n, err := unix.Read(int(h), p)

@@ -24,16 +24,16 @@ type take func() (give func() error, err error)
 
 // goKinds are the locks in Go by name; each guards the file target.
 var goKinds = map[string]func(target string) (take, error){
-	"caproot":        sidecar(lock.Options{}),
-	"caproot kept":   sidecar(lock.Options{KeepRecord: true}),
-	"caproot fair":   sidecar(lock.Options{Fair: true}),
-	"advisory":       advisory,
-	"advisory kept":  advisoryKept,
-	"retained flock": retainedFlock,
-	"O_EXCL sidecar": exclusiveSidecar,
-	"gofrs/flock":    gofrsFlock,
-	"lockedfile":     lockedFile,
-	"nightlyone":     nightlyone,
+	"caproot":                            sidecar(lock.Options{}),
+	"caproot kept":                       sidecar(lock.Options{KeepRecord: true}),
+	"caproot fair":                       sidecar(lock.Options{Fair: true}),
+	"caproot advisory":                   advisory,
+	"caproot advisory, opened each time": advisoryOpened,
+	"retained flock":                     retainedFlock,
+	"O_EXCL sidecar":                     exclusiveSidecar,
+	"gofrs/flock":                        gofrsFlock,
+	"lockedfile":                         lockedFile,
+	"nightlyone":                         nightlyone,
 }
 
 func sidecar(o lock.Options) func(target string) (take, error) {
@@ -53,8 +53,31 @@ func sidecar(o lock.Options) func(target string) (take, error) {
 	}
 }
 
+// advisory keeps the lock file open.
 func advisory(target string) (take, error) {
 	r, err := caproot.Open(filepath.Dir(target), caproot.Workspace())
+	if err != nil {
+		return nil, err
+	}
+	f, err := lock.OpenAdvisory(r, filepath.Base(target)+".advisory")
+	if err != nil {
+		return nil, err
+	}
+	return func() (func() error, error) {
+		l, err := f.Acquire(context.Background(), lock.AdvisoryOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return l.Release, nil
+	}, nil
+}
+
+// advisoryOpened opens it for each lock, as gofrs/flock and lockedfile do.
+func advisoryOpened(target string) (take, error) {
+	r, err := caproot.Open(filepath.Dir(target), caproot.Workspace())
+	if err != nil {
+		return nil, err
+	}
 	name := filepath.Base(target) + ".advisory"
 	return func() (func() error, error) {
 		l, err := lock.AcquireAdvisory(context.Background(), r, name, lock.AdvisoryOptions{})
@@ -62,22 +85,7 @@ func advisory(target string) (take, error) {
 			return nil, err
 		}
 		return l.Release, nil
-	}, err
-}
-
-func advisoryKept(target string) (take, error) {
-	r, err := caproot.Open(filepath.Dir(target), caproot.Workspace())
-	if err != nil {
-		return nil, err
-	}
-	f, err := lock.OpenAdvisory(r, filepath.Base(target)+".advisory")
-	return func() (func() error, error) {
-		l, err := f.Acquire(context.Background(), lock.AdvisoryOptions{})
-		if err != nil {
-			return nil, err
-		}
-		return l.Release, nil
-	}, err
+	}, nil
 }
 
 // retainedFlock is the floor: two system calls on a descriptor kept open.

@@ -33,7 +33,7 @@ func runLocks(dir string, rounds int) error {
 }
 
 func lockContention(dir string, n node, nodes []string) error {
-	kinds := []string{"caproot", "caproot kept", "caproot fair", "retained flock", "gofrs/flock", "lockedfile", "O_EXCL sidecar", "nightlyone"}
+	kinds := []string{"caproot", "caproot kept", "caproot fair", "caproot advisory", "retained flock", "gofrs/flock", "lockedfile", "O_EXCL sidecar", "nightlyone"}
 	kinds = append(kinds, nodes...)
 	results := map[string]contention{}
 	for _, kind := range kinds {
@@ -50,7 +50,7 @@ func lockContention(dir string, n node, nodes []string) error {
 // lockRecovery has the retained flock beside it: what the kernel needs to take
 // a dead process's lock away is in every time.
 func lockRecovery(dir string) error {
-	kinds := []string{"caproot", "retained flock"}
+	kinds := []string{"caproot", "caproot advisory", "retained flock"}
 	results := map[string][]time.Duration{}
 	for _, kind := range kinds {
 		times, err := recovery(dir, kind)

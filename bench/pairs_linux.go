@@ -74,8 +74,8 @@ func lockPairs(dir string, rounds int, n node, nodes []string) error {
 	}{
 		{"sidecar, acquire and release", append([]string{"caproot", "O_EXCL sidecar", "nightlyone"}, nodes...)},
 		{"sidecar with KeepRecord", append([]string{"caproot kept", "O_EXCL sidecar", "nightlyone"}, nodes...)},
-		{"advisory, the file kept open", []string{"advisory kept", "retained flock", "gofrs/flock", "lockedfile"}},
-		{"advisory", []string{"advisory", "retained flock", "gofrs/flock", "lockedfile"}},
+		{"advisory, file kept open", []string{"caproot advisory", "retained flock", "gofrs/flock", "lockedfile"}},
+		{"advisory, opened each time", []string{"caproot advisory, opened each time", "retained flock", "gofrs/flock", "lockedfile"}},
 	} {
 		var timings []timing
 		for _, kind := range r.kinds {

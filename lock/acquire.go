@@ -46,16 +46,17 @@ func (m *Manager) acquire(q request, wait bool) (Lock, error) {
 	if err := q.locate(); err != nil {
 		return nil, err
 	}
-	l, err := m.enter(&q, wait)
-	if err != nil {
-		q.place.close()
-		return nil, err
-	}
-	return l, nil
+	return m.enter(&q, wait)
 }
 
-// enter waits for the front of the line and acquires the record.
-func (m *Manager) enter(q *request, wait bool) (Lock, error) {
+// enter waits for the front of the line and acquires the record. A callback may
+// panic: then too nothing is left behind.
+func (m *Manager) enter(q *request, wait bool) (l Lock, err error) {
+	defer func() {
+		if l == nil {
+			q.place.close()
+		}
+	}()
 	started := time.Now()
 	shared, holder, ok, err := m.domain.enter(q.ctx, q, wait)
 	switch {
@@ -67,10 +68,14 @@ func (m *Manager) enter(q *request, wait bool) (Lock, error) {
 		q.place.close()
 		return &handle{h: shared}, nil
 	}
+	defer func() {
+		if l == nil {
+			m.domain.leave(q.key)
+		}
+	}()
 	a := &acquisition{request: q, wait: wait, domain: m.domain, started: started}
 	h, err := a.run()
 	if err != nil {
-		m.domain.leave(q.key)
 		return nil, err
 	}
 	return &handle{h: h}, nil
@@ -115,10 +120,10 @@ func (q *request) evaluate() ([]byte, error) {
 }
 
 // run tries until the lock is held, or there is no reason to go on.
-func (a *acquisition) run() (_ *hold, err error) {
+func (a *acquisition) run() (h *hold, err error) {
 	defer func() {
 		a.watch.close()
-		if err != nil {
+		if h == nil {
 			if rerr := a.retreat(); rerr != nil {
 				err = errors.Join(err, rerr)
 			}

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -298,7 +297,7 @@ func TestAdvisoryStolenDescriptor(t *testing.T) {
 	must(t, err)
 	victim, err := os.Create(filepath.Join(dir, "victim"))
 	must(t, err)
-	must(t, syscall.Dup2(int(victim.Fd()), int(l.(*advisoryLock).a.file.Fd())))
+	must(t, unix.Dup2(int(victim.Fd()), int(l.(*advisoryLock).a.file.Fd())))
 	want(t, "Verify", l.Verify(ctx), ErrCompromised)
 	must(t, flockCommand(t, "-n", victim.Name(), "true").Run())
 	number := int(l.(*advisoryLock).a.file.Fd())

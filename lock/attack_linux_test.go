@@ -11,6 +11,9 @@ import (
 // something. It must not believe that it has the lock, and leave what the other
 // made.
 func TestAttackBetweenCalls(t *testing.T) {
+	if os.Getenv("CAPROOT_NO_TMPFILE") != "" {
+		t.Skip("its calls are those by which a record without a name is made")
+	}
 	peer := peerRecord(t, fields{"pid": 1})
 	plantPeer := func(t *testing.T, dir string) {
 		must(t, os.WriteFile(dir+"/.new", peer, 0o600))

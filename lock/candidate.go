@@ -19,6 +19,7 @@ type candidate struct {
 	hidden  string // the name to keep it under
 	bytes   []byte
 	witness bool // its maker holds the system's lock on it
+	view    byte // how the file system looked, for the witness line
 }
 
 var errSwept = errors.New("the private record was swept away")
@@ -76,8 +77,11 @@ func (p *place) prepare(how maker) (c *candidate, err error) {
 		err = errSwept
 	case err != nil:
 		err = fmt.Errorf("%w: %w", errNoProof, err)
-	case !trusted(c.file):
-		err = errNoProof
+	default:
+		var ok bool
+		if c.view, ok = viewOf(c.file); !ok {
+			err = errNoProof
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.discard(p))
@@ -90,7 +94,7 @@ func (p *place) prepare(how maker) (c *candidate, err error) {
 func (c *candidate) write(p *place, payload []byte, durable bool) error {
 	var w *witness
 	if c.witness {
-		w = &witness{flags: viewFlags(c.file), boot: bootHash(), inode: c.id.ino}
+		w = &witness{flags: c.view, boot: bootHash(), inode: c.id.ino}
 	}
 	record := appendRecord(payload[:len(payload):len(payload)], w, newToken())
 	if err := fits(p, record); err != nil {
@@ -223,12 +227,30 @@ func (c *candidate) discard(p *place) error {
 // remove takes the published candidate's name away while its lock is held, and
 // then closes it. After an error that is not a change, nothing is closed.
 func (c *candidate) remove(p *place, name string) error {
-	err := p.dir.RemoveSame(name, c.file)
-	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, caproot.ErrChanged) {
+	err := p.refused(p.dir.RemoveSame(name, c.file), name)
+	if err == nil || gone(err) {
 		c.abandon()
 	}
 	return err
 }
+
+// refused returns the root's own refusal where an answer that looks like a
+// change of the name comes of the root: it was closed, or its path replaced.
+func (p *place) refused(err error, name string) error {
+	if !gone(err) {
+		return err
+	}
+	if _, rerr := p.dir.Lexists(name); rerr != nil {
+		return refusal{rerr}
+	}
+	return err
+}
+
+// refusal hides from gone what stands for no change of a record.
+type refusal struct{ err error }
+
+func (r refusal) Error() string { return r.err.Error() }
+func (r refusal) Unwrap() error { return r.err }
 
 // abandon unlocks and closes the file, if the descriptor is still of it.
 func (c *candidate) abandon() {

@@ -51,7 +51,7 @@ func (a *acquisition) queueUp() (leave func(), err error) {
 	o, err := look(f)
 	switch {
 	case err != nil:
-	case !o.regular || o.foreign || o.nlink != 1:
+	case !o.regular || o.foreign() || o.nlink != 1:
 		err = &RecordError{a.place.lockPath + queueSuffix, errors.New("not a queue file of this user")}
 	case !trusted(f):
 		err = fmt.Errorf("%w: Fair on a file system whose locks prove nothing", ErrUnsupported)

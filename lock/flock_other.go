@@ -16,3 +16,5 @@ func look(*os.File) (object, error)   { return object{}, ErrUnsupported }
 func touch(*os.File, time.Time) error { return ErrUnsupported }
 
 func tornDown(error) bool { return false }
+
+func (o *object) foreign() bool { return false }

@@ -57,9 +57,12 @@ func look(f *os.File) (object, error) {
 	return object{
 		id: recordID{uint64(st.Dev), st.Ino}, nlink: uint64(st.Nlink), size: st.Size,
 		regular: st.Mode&unix.S_IFMT == unix.S_IFREG, directory: st.Mode&unix.S_IFMT == unix.S_IFDIR,
-		foreign: st.Uid != uint32(os.Geteuid()), mtime: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)),
+		uid: st.Uid, mtime: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)),
 	}, nil
 }
+
+// foreign reports whether the object is another user's.
+func (o *object) foreign() bool { return o.uid != uint32(os.Geteuid()) }
 
 // touch sets the time of modification through the descriptor.
 func touch(f *os.File, now time.Time) error {

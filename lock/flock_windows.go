@@ -80,3 +80,5 @@ func tornDown(err error) bool {
 	return errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.ERROR_SHARING_VIOLATION) ||
 		errors.Is(err, windows.ERROR_DELETE_PENDING)
 }
+
+func (o *object) foreign() bool { return false }

@@ -11,18 +11,24 @@ import (
 // publishGuard makes the guard under which a record is removed. Peers wait
 // while there is one.
 func (p *place) publishGuard() (*candidate, error) {
-	guard, err := p.newCandidate(false)
-	if err != nil {
-		return nil, err
+	for {
+		guard, err := p.newCandidate(false)
+		if err != nil {
+			return nil, err
+		}
+		err = guard.write(p, defaultPayload(), false)
+		if err == nil {
+			err = guard.publish(p, p.guard)
+		}
+		if err == nil {
+			return guard, nil
+		}
+		// A guard that was swept away is made anew, or in another way: what does
+		// not work here was remembered.
+		if derr := guard.discard(p); derr != nil || !errors.Is(err, errSwept) {
+			return nil, errors.Join(err, derr)
+		}
 	}
-	err = guard.write(p, defaultPayload(), false)
-	if err == nil {
-		err = guard.publish(p, p.guard)
-	}
-	if err != nil {
-		return nil, errors.Join(err, guard.discard(p))
-	}
-	return guard, nil
 }
 
 // removeGuard ends the guard. One that cannot be removed is closed, which makes
@@ -80,7 +86,7 @@ func (a *acquisition) lockGuard() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !o.regular || o.foreign || o.nlink != 1 || o.size > MaxRecordBytes {
+	if !o.regular || o.foreign() || o.nlink != 1 || o.size > MaxRecordBytes {
 		f.Close()
 		return nil, nil
 	}

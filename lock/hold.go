@@ -1,6 +1,8 @@
 package lock
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -33,7 +35,6 @@ type hold struct {
 	outcome error      // what handles answer once it is gone
 	why     error      // of the loss that monitoring found
 	cancels map[*handle]func(error)
-	refresh *time.Timer
 	check   *time.Timer
 	fresh   time.Time // last refresh of the modification time
 }
@@ -115,7 +116,7 @@ func (h *hold) entry() HeldEntry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return HeldEntry{
-		Target: h.target, LockPath: h.place.lockPath, Owner: h.owner, Payload: h.text, Metadata: h.o.Metadata,
+		Target: h.target, LockPath: h.place.lockPath, Owner: h.owner, Payload: bytes.Clone(h.text), Metadata: h.o.Metadata,
 		Since: h.since, References: refs, Witness: h.record.witness, Lost: h.why,
 	}
 }
@@ -168,10 +169,7 @@ func (h *hold) end(outcome error) {
 	h.gone, h.outcome = true, outcome
 	h.alive.Store(false)
 	h.stopTimers()
-	cause := outcome
-	if cause == nil {
-		cause = ErrReleased
-	}
+	cause := cmp.Or(outcome, ErrReleased)
 	for _, cancel := range h.cancels {
 		go cancel(cause)
 	}

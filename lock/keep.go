@@ -3,8 +3,6 @@ package lock
 import (
 	"errors"
 	"io/fs"
-
-	"github.com/caproot/caproot"
 )
 
 // keptRecord is a record between two acquisitions. It lies under its private
@@ -43,11 +41,11 @@ func (d *domain) takeKept(p *place) *candidate {
 // keep moves a record that is held out of sight instead of removing it.
 func (h *hold) keep() error {
 	c, p := h.record, &h.place
-	err := p.dir.MoveSame(p.leaf, c.hidden, c.file)
+	err := p.refused(p.dir.MoveSame(p.leaf, c.hidden, c.file), p.leaf)
 	switch {
 	case errors.Is(err, fs.ErrExist) || errors.Is(err, ErrUnsupported):
 		return c.remove(p, p.leaf)
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, caproot.ErrChanged):
+	case gone(err):
 		c.abandon()
 		return err
 	case err != nil:

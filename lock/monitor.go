@@ -1,11 +1,8 @@
 package lock
 
 import (
-	"errors"
-	"io/fs"
+	"cmp"
 	"time"
-
-	"github.com/caproot/caproot"
 )
 
 // verify is Lock.Verify.
@@ -17,7 +14,7 @@ func (h *hold) verify() error {
 
 func (h *hold) verifyLocked() error {
 	if h.gone {
-		return h.outcome
+		return cmp.Or(h.outcome, ErrReleased)
 	}
 	err := h.record.is(&h.place, h.place.leaf)
 	if err == nil && h.record.witness {
@@ -31,7 +28,7 @@ func (h *hold) judge(err error) error {
 	if err == nil {
 		return nil
 	}
-	if err == errLocked || errors.Is(err, caproot.ErrChanged) || errors.Is(err, fs.ErrNotExist) {
+	if err == errLocked || gone(err) {
 		return compromised(h.place.lockPath, err)
 	}
 	return err
@@ -43,37 +40,11 @@ func (h *hold) monitor() {
 	defer h.mu.Unlock()
 	h.fresh = h.since
 	if h.o.StaleAfter != Never {
-		h.refresh = time.AfterFunc(h.refreshInterval(), h.refreshNow)
+		refreshes.arm(h.fresh.Add(h.refreshInterval()))
 	}
 	if h.o.CheckInterval > 0 {
 		h.check = time.AfterFunc(h.o.CheckInterval, h.checkNow)
 	}
-}
-
-// refreshInterval keeps the record fresh for peers that judge by its time of
-// modification.
-func (h *hold) refreshInterval() time.Duration { return max(h.o.StaleAfter/3, time.Millisecond) }
-
-func (h *hold) refreshNow() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.gone || h.why != nil {
-		return
-	}
-	now := time.Now()
-	o, err := look(h.record.file)
-	if err == nil && o.id != h.record.id {
-		err = compromised(h.place.lockPath, errNotOurs)
-	}
-	if err == nil {
-		err = touch(h.record.file, now)
-	}
-	if err != nil {
-		h.lose(err)
-		return
-	}
-	h.fresh = now
-	h.refresh.Reset(h.refreshInterval())
 }
 
 // checkNow is one check of the monitor. The next is due only after it.
@@ -104,9 +75,6 @@ func (h *hold) lose(err error) {
 }
 
 func (h *hold) stopTimers() {
-	if h.refresh != nil {
-		h.refresh.Stop()
-	}
 	if h.check != nil {
 		h.check.Stop()
 	}

@@ -61,7 +61,8 @@ func unlockClose(f *os.File) {
 
 // gone is true when a name does not have the object any more that it had.
 func gone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, caproot.ErrChanged)
+	var r refusal
+	return !errors.As(err, &r) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, caproot.ErrChanged))
 }
 
 var errForeign = errors.New("the record belongs to another user")
@@ -74,7 +75,7 @@ func (a *acquisition) unusable(o *object) error {
 		why = &fs.PathError{Op: "lock", Path: a.place.lockPath, Err: syscall.EISDIR}
 	case !o.regular:
 		why = caproot.ErrSpecial
-	case o.foreign:
+	case o.foreign():
 		why = errForeign
 	case o.nlink > 1:
 		why = caproot.ErrHardlink
@@ -169,7 +170,10 @@ func (a *acquisition) provesDeath(name string, f *os.File) (bool, error) {
 		return false, err
 	}
 	_, w, marked := splitRecord(raw)
-	if !marked || w.inode != o.id.ino || registry.holder(o.id) != nil || !trusted(f) || w.flags != viewFlags(f) {
+	if !marked || w.inode != o.id.ino || registry.holder(o.id) != nil {
+		return false, nil
+	}
+	if view, ok := viewOf(f); !ok || view != w.flags {
 		return false, nil
 	}
 	return a.place.locksWork(name, f)

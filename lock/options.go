@@ -68,8 +68,9 @@ type Options struct {
 	Durable bool
 	// KeepRecord keeps the file of the record between acquisitions, under a
 	// hidden name beside it, and moves it in and out: about half the cost. The
-	// file stays until Manager.Drain, or until a later user of KeepRecord finds
-	// that its process died. It needs the right Move.
+	// file stays until Manager.Drain or Sweep. It needs the right Move. Not for
+	// targets that Node processes lock through an asynchronous Root of fs-safe:
+	// those may fail, not wait, when a record that they read is moved away.
 	KeepRecord bool
 	// Set names fields that count as given although they are zero.
 	Set Fields

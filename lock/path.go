@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/caproot/caproot"
 )
@@ -25,34 +26,34 @@ func (m *Manager) acquirePath(ctx context.Context, path string, o Options, wait 
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	target, err := filepath.Abs(path)
+	dir, leaf, err := splitPath(path)
 	if err != nil {
 		return nil, err
 	}
-	record := target + recordSuffix
+	inDir, record := dir, leaf+recordSuffix
 	if o.LockPath != "" {
-		if record, err = filepath.Abs(o.LockPath); err != nil {
+		if inDir, record, err = splitPath(o.LockPath); err != nil {
 			return nil, err
 		}
-		q.key = pathKey(target)
+		q.key = pathKey(dir, leaf)
 	}
-	r, err := caproot.Open(filepath.Dir(record), pathPolicy())
+	r, err := caproot.Open(inDir, pathPolicy())
 	if errors.Is(err, fs.ErrNotExist) && o.LockPath == "" {
 		evaluated := request{ctx: ctx, o: o}
 		if q.payload, err = evaluated.evaluate(); err != nil {
 			return nil, err
 		}
-		if err = os.MkdirAll(filepath.Dir(record), 0o777); err != nil {
+		if err = os.MkdirAll(dir, 0o777); err != nil {
 			return nil, err
 		}
-		r, err = caproot.Open(filepath.Dir(record), pathPolicy())
+		r, err = caproot.Open(dir, pathPolicy())
 	}
 	if err != nil {
 		return nil, err
 	}
-	q.r, q.target = r, filepath.Base(target)
+	q.r, q.target = r, leaf
 	if o.LockPath != "" {
-		q.target, q.o.LockPath = target, filepath.Base(record)
+		q.target, q.o.LockPath = dir+leaf, record
 	}
 	l, err := m.acquire(q, wait)
 	if err != nil {
@@ -61,16 +62,42 @@ func (m *Manager) acquirePath(ctx context.Context, path string, o Options, wait 
 	return l, err
 }
 
+// splitPath makes a path absolute and takes its last component off. ".." is left
+// to the system: taken out as text it would not be the parent behind a link.
+// On Windows the system itself takes it out as text.
+func splitPath(path string) (dir, leaf string, err error) {
+	bad := &fs.PathError{Op: "lock", Path: path, Err: caproot.ErrName}
+	if path == "" {
+		return "", "", bad
+	}
+	if filepath.Separator == '\\' {
+		if path, err = filepath.Abs(path); err != nil {
+			return "", "", err
+		}
+	} else if path[0] != '/' {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", "", err
+		}
+		path = wd + "/" + path
+	}
+	dir, leaf = filepath.Split(strings.TrimRight(path, string(filepath.Separator)))
+	if leaf == "" || leaf == "." || leaf == ".." {
+		return "", "", bad
+	}
+	return dir, leaf, nil
+}
+
 // pathKey finds the key of a target whose record lies elsewhere.
-func pathKey(target string) key {
-	r, err := caproot.Open(filepath.Dir(target), caproot.ReadOnly())
+func pathKey(dir, leaf string) key {
+	r, err := caproot.Open(dir, caproot.ReadOnly())
 	if err != nil {
-		return key{text: target}
+		return key{text: filepath.Clean(dir + leaf)}
 	}
 	defer r.Close()
 	id, err := r.Identity()
-	if err != nil {
-		return key{text: target}
+	if err != nil || !id.Known() {
+		return key{text: filepath.Clean(dir + leaf)}
 	}
-	return key{dir: recordID{id.Dev, id.Ino}, leaf: filepath.Base(target)}
+	return key{dir: recordID{id.Dev, id.Ino}, leaf: leaf}
 }

@@ -18,12 +18,13 @@ type place struct {
 	dir      *caproot.Root
 	owned    bool // dir is closed with the place
 	id       recordID
+	text     string // tells the directory where its id does not
 	leaf     string
 	guard    string // the name of the guard
 	lockPath string // for people
 }
 
-func (p *place) key() key { return key{dir: p.id, leaf: p.leaf} }
+func (p *place) key() key { return key{dir: p.id, leaf: p.leaf, text: p.text} }
 
 func (p *place) close() {
 	if p.owned {
@@ -159,9 +160,17 @@ func (q *request) openPlace(lockPath string) error {
 		q.place = place{dir: dir, owned: true, leaf: path.Base(canonical), lockPath: canonical}
 	}
 	id, err := q.place.dir.Identity()
+	if err == nil && !id.Known() {
+		// Directories without a number could not be told apart.
+		err = &fs.PathError{Op: "lock", Path: lockPath, Err: ErrUnsupported}
+	}
 	if err != nil {
 		q.place.close()
 		return err
+	}
+	if !id.Known() {
+		// Numbers that do not tell directories apart make no two places one.
+		q.place.text = q.place.dir.Name()
 	}
 	q.place.id, q.place.guard = recordID{id.Dev, id.Ino}, q.place.leaf+guardSuffix
 	return nil
@@ -173,7 +182,8 @@ func (q *request) findKey() error {
 		return nil // AcquirePath has found it
 	}
 	if q.o.LockPath == "" {
-		q.key = key{dir: q.place.id, leaf: strings.TrimSuffix(q.place.leaf, recordSuffix)}
+		q.key = q.place.key()
+		q.key.leaf = strings.TrimSuffix(q.place.leaf, recordSuffix)
 		return nil
 	}
 	if filepath.IsAbs(q.target) {
@@ -192,10 +202,13 @@ func (q *request) findKey() error {
 		return err
 	}
 	q.key = key{dir: recordID{id.Dev, id.Ino}}
-	if canonical == "" {
+	switch {
+	case canonical == "":
 		q.key.text = path.Clean(q.target)
-	} else {
+	case id.Known():
 		q.key.leaf = path.Base(canonical)
+	default:
+		q.key.leaf, q.key.text = path.Base(canonical), dir.Name()
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"context"
 	"sync"
+
+	"github.com/caproot/caproot/exitcleanup"
 )
 
 // key is a target: the directory that holds it, by identity, and the name in
@@ -11,8 +13,9 @@ import (
 type key struct {
 	dir  recordID
 	leaf string
-	// text stands for a target whose directory cannot be opened: it is missing
-	// or outside of the root, and the lock has an explicit path.
+	// text stands for a target whose directory cannot be opened, because it is
+	// missing or outside of the root and the lock has an explicit path, and tells
+	// directories apart that have no identity.
 	text string
 }
 
@@ -25,6 +28,7 @@ type domain struct {
 	lines map[key]*line
 	holds map[*hold]struct{}
 	kept  map[recordID][]keptRecord // by directory
+	exit  *exitcleanup.Entry        // nil when none is registered
 }
 
 var domains struct {
@@ -76,6 +80,7 @@ func (d *domain) enter(ctx context.Context, q *request, wait bool) (shared, hold
 		d.mu.Unlock()
 		return nil, nil, false, ErrNested
 	case l == nil:
+		d.arm()
 		d.lines[q.key] = &line{}
 		d.mu.Unlock()
 		return nil, nil, true, nil

@@ -33,11 +33,12 @@ type recordID struct{ dev, ino uint64 }
 
 // object is what the system tells of an open file.
 type object struct {
-	id                          recordID
-	nlink                       uint64
-	size                        int64
-	regular, directory, foreign bool
-	mtime                       time.Time
+	id                 recordID
+	nlink              uint64
+	size               int64
+	regular, directory bool
+	uid                uint32
+	mtime              time.Time
 }
 
 // A record is the JSON of its payload and two lines of white space, which a
@@ -62,7 +63,7 @@ const witnessVersion = 1
 
 // witness is the content of a witness line.
 type witness struct {
-	flags byte   // how the file system looked to the maker, see viewFlags
+	flags byte   // how the file system looked to the maker, see viewOf
 	boot  uint64 // hash of the kernel's boot id, 0 where unknown
 	inode uint64
 }

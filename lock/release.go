@@ -12,10 +12,6 @@ func (h *hold) removeRecord() (ended bool, err error) {
 	// Whoever acquires next in this process locks the registry after the record
 	// had no name any more: the race detector sees by that what the kernel orders.
 	registry.holder(h.record.id)
-	if _, err := h.place.dir.Lexists(h.place.leaf); err != nil {
-		// The root is closed, revoked or not what it was: what is there stays.
-		return false, &fs.PathError{Op: "unlock", Path: h.place.lockPath, Err: err}
-	}
 	if err := h.judge(h.record.unchanged()); err != nil {
 		if ended = errors.Is(err, ErrCompromised); ended {
 			h.record.abandon()

@@ -181,6 +181,35 @@ func TestPayloadPerAttempt(t *testing.T) {
 	must(t, l.Release())
 }
 
+// A callback that panics leaves nothing behind and keeps nobody out.
+func TestPanic(t *testing.T) {
+	dir := t.TempDir()
+	r, m := openRoot(t, dir), NewManager(t.Name())
+	before := openFDs(t)
+	for what, o := range map[string]Options{
+		"payload":  {Payload: func(context.Context) (any, error) { panic("payload") }},
+		"approval": {StaleRecovery: RemoveIfUnchanged, ShouldRemoveStale: func(StaleRecord) (bool, error) { panic("approval") }},
+	} {
+		plant(t, dir+"/target.lock", peerRecord(t, fields{}), time.Hour)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: the panic was swallowed", what)
+				}
+			}()
+			m.Acquire(deadline(t), r, "target", o)
+		}()
+		wantNames(t, dir, "target.lock")
+		must(t, os.Remove(dir+"/target.lock"))
+		l, err := m.TryAcquire(deadline(t), r, "target", Options{})
+		must(t, err)
+		must(t, l.Release())
+	}
+	if after := openFDs(t); after != before {
+		t.Errorf("descriptors: %d before, %d after", before, after)
+	}
+}
+
 // One target is one key, whatever the path of the record; and one record
 // excludes, whatever the targets.
 func TestKeys(t *testing.T) {
@@ -248,6 +277,17 @@ func TestAcquirePath(t *testing.T) {
 	want(t, "another record", err, ErrBusy)
 	must(t, l.Release())
 	wantNames(t, dir, "a")
+	// ".." behind a link is the parent of where it leads.
+	must(t, os.MkdirAll(dir+"/far/away", 0o755))
+	must(t, os.Symlink(dir+"/far/away", dir+"/a/far"))
+	l, err = m.AcquirePath(ctx, dir+"/a/far/../target", Options{})
+	must(t, err)
+	wantNames(t, dir+"/far", "away", "target.lock")
+	must(t, l.Release())
+	for _, bad := range []string{"", "/", dir + "/..", dir + "/a/."} {
+		_, err = m.AcquirePath(ctx, bad, Options{})
+		want(t, bad, err, caproot.ErrName)
+	}
 	before := openFDs(t)
 	for range 10 {
 		l, err := m.AcquirePath(ctx, dir+"/a/target", Options{})

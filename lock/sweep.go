@@ -35,7 +35,7 @@ func (p *place) sweep(name string) bool {
 		return false
 	}
 	defer f.Close()
-	if !o.regular || o.foreign || o.nlink != 1 || flock(f, false) != nil {
+	if !o.regular || o.foreign() || o.nlink != 1 || flock(f, false) != nil {
 		return false
 	}
 	defer funlock(f)

@@ -40,17 +40,13 @@ func typeOf(f *os.File) (uint32, error) {
 	}
 }
 
-func trusted(f *os.File) bool {
+// viewOf tells through what a file is seen, and whether its lock is proof. A lock
+// taken through an overlay is not seen by who opens the file in the layer
+// below, so a record proves something only to those who see it the same way.
+func viewOf(f *os.File) (view byte, proof bool) {
 	t, err := typeOf(f)
-	return err == nil && trustedTypes[t]
-}
-
-// viewFlags tells through what the maker saw the record. A lock taken through
-// an overlay is not seen by who opens the file in the layer below, so a record
-// proves something only to those who see it the same way.
-func viewFlags(f *os.File) byte {
-	if t, err := typeOf(f); err == nil && t == unix.OVERLAYFS_SUPER_MAGIC {
-		return 1
+	if err == nil && t == unix.OVERLAYFS_SUPER_MAGIC {
+		view = 1
 	}
-	return 0
+	return view, err == nil && trustedTypes[t]
 }

@@ -6,8 +6,6 @@ import "os"
 
 const bootIDFile = ""
 
-// trusted is false where it was not established which file systems' locks are
+// viewOf has no proof where it was not established which file systems' locks are
 // proof: records are then made and treated as fs-safe does.
-func trusted(*os.File) bool { return false }
-
-func viewFlags(*os.File) byte { return 0 }
+func viewOf(*os.File) (view byte, proof bool) { return 0, false }

@@ -10,9 +10,9 @@ import (
 
 const bootIDFile = ""
 
-// trusted accepts the file systems whose locks are dropped with the process, on
+// isLocal accepts the file systems whose locks are dropped with the process, on
 // a drive of this machine: a server answers for others.
-func trusted(f *os.File) bool {
+func isLocal(f *os.File) bool {
 	h := windows.Handle(f.Fd())
 	defer runtime.KeepAlive(f)
 	var path [windows.MAX_LONG_PATH]uint16
@@ -34,11 +34,9 @@ func trusted(f *os.File) bool {
 	if err != nil {
 		return false
 	}
-	switch windows.UTF16ToString(kind[:]) {
-	case "NTFS", "ReFS":
-		return true
-	}
-	return false
+	// ReFS has 128-bit numbers, of which a record could name only a part.
+	return windows.UTF16ToString(kind[:]) == "NTFS"
 }
 
-func viewFlags(*os.File) byte { return 0 }
+// viewOf tells whether the lock of a file is proof; there is one view of it.
+func viewOf(f *os.File) (view byte, proof bool) { return 0, isLocal(f) }

@@ -44,7 +44,7 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("feature %s is not told", feature)
 		}
 	}
-	for _, code := range []int{exitDone, exitNo, exitRefused, exitFailed, exitNoRoot, exitUsage} {
+	for _, code := range []int{exitDone, exitNo, exitRefused, exitFailed, exitNoRoot, exitUsage, exitCannotRun} {
 		if !regexp.MustCompile(`(?m)^\| ` + strconv.Itoa(code) + ` \|`).MatchString(doc) {
 			t.Errorf("exit code %d has no row", code)
 		}

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/caproot/caproot v0.0.0
+	github.com/google/go-cmp v0.7.0
 	golang.org/x/sys v0.50.0
 )
 

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write testdata/*.json anew")
 // jsonLines are command lines with --json on the tree, in the order of docs/cli.md.
 var jsonLines = []struct {
 	name  string
-	args  []string // ROOT, SRC and FILE are filled in
+	args  []string // ROOT, BASE, FILE and SCRAP are filled in
 	stdin string
 	code  int
 }{
@@ -46,6 +46,8 @@ var jsonLines = []struct {
 	{name: "import", args: []string{"import", "ROOT", "ROOT", "copy"}, code: 3},
 	{name: "import-summary", args: []string{"import", "--json", "--receipts", "SCRAP", "ROOT", "ROOT", "copy"}, code: 3},
 	{name: "names", args: []string{"names", "--json", "a", "CON", "a\xff"}, code: 1},
+	{name: "lock-status", args: []string{"lock-status", "--json", "ROOT/f"}},
+	{name: "lock-status-unknown", args: []string{"lock-status", "--json", "BASE/in"}, code: 1},
 	{name: "probe", args: []string{"probe", "--json", "ROOT"}},
 }
 
@@ -57,8 +59,9 @@ func TestJSONForms(t *testing.T) {
 			base, root := tree(t)
 			file := filepath.Join(base, "receipt")
 			must(t, os.WriteFile(file, []byte(caprootRun(t, "", "receipt", root, "f").out), 0o600))
+			must(t, os.WriteFile(filepath.Join(base, "in.lock"), []byte(`{"pid":1}`), 0o600))
 			args := make([]string, len(tt.args))
-			fill := strings.NewReplacer("ROOT", root, "FILE", file, "SCRAP", filepath.Join(base, "scrap"))
+			fill := strings.NewReplacer("ROOT", root, "FILE", file, "SCRAP", filepath.Join(base, "scrap"), "BASE", base)
 			for i, arg := range tt.args {
 				args[i] = fill.Replace(arg)
 			}
@@ -128,7 +131,7 @@ func general(t *testing.T, key string, v any, root string) any {
 		return v
 	case string:
 		switch key {
-		case "mtime":
+		case "mtime", "since":
 			return "<time>"
 		case "containment", "here":
 			return "<answer>"

@@ -17,18 +17,21 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 type commands struct {
 	Quiet bool `short:"q" help:"No progress and no summary. Errors are still told."`
 
-	Put     putCommand     `cmd:"" help:"Publish standard input under NAME, complete or not at all."`
-	Cat     catCommand     `cmd:"" help:"Write the content of a file to standard output."`
-	Ls      lsCommand      `cmd:"" help:"List a directory, sorted by name."`
-	Stat    statCommand    `cmd:"" help:"Describe NAME itself, be it a link."`
-	Mkdir   mkdirCommand   `cmd:"" help:"Make a directory."`
-	Mv      mvCommand      `cmd:"" help:"Give an object another name inside the root."`
-	Rm      rmCommand      `cmd:"" help:"Remove a file, a link or a directory."`
-	Receipt receiptCommand `cmd:"" help:"Write the receipt of an object as one line of JSON."`
-	Check   checkCommand   `cmd:"" help:"Compare what receipts name with what is there now."`
-	Import  importCommand  `cmd:"" help:"Copy a directory tree into the root, with a receipt for each file."`
-	Probe   probeCommand   `cmd:"" help:"Tell what kernel and file system give here. Works in a scratch directory in DIR and removes it."`
-	Names   namesCommand   `cmd:"" help:"Tell whether a name may exist, and which rule refuses it."`
+	Put         putCommand         `cmd:"" help:"Publish standard input under NAME, complete or not at all."`
+	Cat         catCommand         `cmd:"" help:"Write the content of a file to standard output."`
+	Ls          lsCommand          `cmd:"" help:"List a directory, sorted by name."`
+	Stat        statCommand        `cmd:"" help:"Describe NAME itself, be it a link."`
+	Mkdir       mkdirCommand       `cmd:"" help:"Make a directory."`
+	Mv          mvCommand          `cmd:"" help:"Give an object another name inside the root."`
+	Rm          rmCommand          `cmd:"" help:"Remove a file, a link or a directory."`
+	Receipt     receiptCommand     `cmd:"" help:"Write the receipt of an object as one line of JSON."`
+	Check       checkCommand       `cmd:"" help:"Compare what receipts name with what is there now."`
+	Import      importCommand      `cmd:"" help:"Copy a directory tree into the root, with a receipt for each file."`
+	Lock        lockCommand        `cmd:"" help:"Run a command while FILE is locked. Letters and codes are those of flock(1)."`
+	LockStatus  lockStatusCommand  `cmd:"" help:"Tell who holds the lock of FILE, and whether that holder lives. Exit code 0 is free."`
+	LockReclaim lockReclaimCommand `cmd:"" help:"Remove the lock record of FILE if its holder is proved dead."`
+	Probe       probeCommand       `cmd:"" help:"Tell what kernel and file system give here. Works in a scratch directory in DIR and removes it."`
+	Names       namesCommand       `cmd:"" help:"Tell whether a name may exist, and which rule refuses it."`
 }
 
 // session is what a command talks to.

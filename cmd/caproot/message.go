@@ -12,6 +12,7 @@ import (
 
 	"github.com/caproot/caproot"
 	"github.com/caproot/caproot/identity"
+	"github.com/caproot/caproot/lock"
 	"github.com/caproot/caproot/pathsafe"
 )
 
@@ -22,6 +23,8 @@ const (
 	exitRefused = 3
 	exitUsage   = 64 // EX_USAGE of sysexits.h
 	exitNoRoot  = 66 // EX_NOINPUT
+
+	exitCannotRun = 69 // EX_UNAVAILABLE, as flock(1)
 )
 
 type (
@@ -32,8 +35,8 @@ type (
 	// inputError is a file of receipts, of a policy or of the plan that cannot be
 	// used. It hides an fs.ErrNotExist in it, which would look like an absent object.
 	inputError struct{ error }
-	// lacking is a feature that a probe was to find.
-	lacking struct{ text string }
+	// refusal is the answer no, with its code.
+	refusal struct{ code, text string }
 	// stopped is the end of a command by a signal.
 	stopped struct{ what string }
 	// status is an exit code whose reasons were already told.
@@ -41,7 +44,7 @@ type (
 )
 
 func (e usageError) Error() string { return e.text }
-func (e lacking) Error() string    { return e.text }
+func (e refusal) Error() string    { return e.text }
 func (e stopped) Error() string    { return e.what + " stopped by a signal" }
 func (e stopped) Unwrap() error    { return context.Canceled }
 func (e openError) Unwrap() error  { return e.error }
@@ -50,9 +53,11 @@ func (s status) Error() string     { return "exit status " + strconv.Itoa(int(s)
 // fail tells an error and returns the exit code for it, of joined errors the
 // worst.
 func (s *session) fail(err error) int {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	if parts := joined(err); len(parts) == 1 {
+		return s.fail(parts[0])
+	} else if parts != nil {
 		code := exitDone
-		for _, e := range joined.Unwrap() {
+		for _, e := range parts {
 			code = worse(code, s.fail(e))
 		}
 		return code
@@ -65,6 +70,24 @@ func (s *session) fail(err error) int {
 		s.tell(err)
 	}
 	return exitOf(err)
+}
+
+// joined returns the parts of what errors.Join made. An error with several
+// causes unwraps alike, and is told by its own text.
+func joined(err error) []error {
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	parts := many.Unwrap()
+	texts := make([]string, len(parts))
+	for i, e := range parts {
+		texts[i] = e.Error()
+	}
+	if strings.Join(texts, "\n") != err.Error() {
+		return nil
+	}
+	return parts
 }
 
 // tell writes one message for each cause of an error.
@@ -86,21 +109,21 @@ func (s *session) note(text string) { fmt.Fprintf(s.err, "caproot: note: %s\n", 
 
 func codeOf(err error) string {
 	var usage usageError
-	var lacks lacking
+	var no refusal
 	switch {
 	case errors.As(err, &usage):
 		return "usage"
-	case errors.As(err, &lacks):
-		return caproot.Code(caproot.ErrUnsupported)
+	case errors.As(err, &no):
+		return no.code
 	}
-	return caproot.Code(err)
+	return lock.Code(err)
 }
 
 // exitOf maps an error to the table of exit codes.
 func exitOf(err error) int {
 	var usage usageError
 	var open openError
-	var lacks lacking
+	var no refusal
 	var mismatch *caproot.MismatchError
 	switch {
 	case err == nil:
@@ -109,15 +132,15 @@ func exitOf(err error) int {
 		return exitUsage
 	case errors.As(err, &open):
 		return exitNoRoot
-	case errors.As(err, &lacks):
+	case errors.As(err, &no):
 		return exitNo
 	case errors.As(err, &mismatch) && mismatch.Verdict == identity.Unknown:
 		return exitRefused
 	}
-	switch caproot.Code(err) {
-	case "not-exist", "exist", "not-empty", "busy", "changed":
+	switch lock.Code(err) {
+	case "not-exist", "exist", "not-empty", "busy", "stale", "changed":
 		return exitNo
-	case "escape", "policy", "symlink", "hardlink", "special", "mount", "revoked", "too-large", "unsupported", "name":
+	case "record", "escape", "policy", "symlink", "hardlink", "special", "mount", "revoked", "too-large", "unsupported", "name":
 		return exitRefused
 	}
 	return exitFailed

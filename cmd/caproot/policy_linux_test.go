@@ -99,6 +99,13 @@ func TestMountRule(t *testing.T) {
 	if got := caprootRun(t, "x", "put", "--mounts", "cross", root, "dir/new"); got.code != exitDone {
 		t.Errorf("put across a mount: %+v", got)
 	}
+	// case 173
+	if got := caprootRun(t, "", "rm", "-r", "--policy", "compat", root, "dir"); got.code == exitDone {
+		t.Errorf("rm -r of a mount: %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(root, "dir", "new")); err != nil {
+		t.Errorf("rm -r emptied a mount: %v", err)
+	}
 	if got := caprootRun(t, "", "cat", "--mounts", "stay", root, "dir/new"); got.code != exitRefused {
 		t.Errorf("cat in a mount: %+v", got)
 	}

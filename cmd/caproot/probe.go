@@ -183,7 +183,7 @@ func (f *findings) require(name string) error {
 		case here:
 			return nil
 		case missing:
-			return lacking{name + " is required and not here"}
+			return refusal{"unsupported", name + " is required and not here"}
 		}
 		break
 	}

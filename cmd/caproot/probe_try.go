@@ -109,7 +109,7 @@ func (f *findings) verbs(r *caproot.Root) error {
 		f.Verbs = append(f.Verbs, v)
 	}
 	// These enter each directory by its handle, whatever the kernel has.
-	for _, verb := range []string{"mkdirall", "removeall"} {
+	for _, verb := range []string{"mkdirall", "removeall", "removetree", "walk"} {
 		f.Verbs = append(f.Verbs, verbFinding{Verb: verb, Containment: caproot.Walked.String()})
 	}
 	return nil

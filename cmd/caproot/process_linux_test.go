@@ -247,6 +247,18 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 }
 
+// Case 170: what cannot be read is told, and the rest is listed.
+func TestListingOfUnreadable(t *testing.T) {
+	base, root := tree(t)
+	must(t, os.Chmod(filepath.Dir(base), 0o755))
+	must(t, os.Chmod(filepath.Join(root, "dir"), 0))
+	defer os.Chmod(filepath.Join(root, "dir"), 0o755)
+	got := asNobody(t, base, "ls", "-R", root)
+	if got.code != exitFailed || got.out != "dir\nf\nout\n" || !strings.HasPrefix(got.err, `caproot: permission: `) || strings.Count(got.err, "\n") != 1 {
+		t.Errorf("ls -R: %+v", got)
+	}
+}
+
 // terminal opens a pair of pseudo-terminals.
 func terminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()

@@ -27,8 +27,8 @@ type progress struct {
 
 // isTerminal takes every character device for a terminal. The others, as
 // /dev/null, do not mind.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}

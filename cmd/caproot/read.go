@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -101,42 +102,42 @@ type lsCommand struct {
 // Run is called by kong.
 func (c *lsCommand) Run(s *session) error {
 	return c.within(func(r *caproot.Root) error {
+		if c.Recursive {
+			return c.walk(s, r)
+		}
+		entries, err := r.ReadDir(c.Name)
+		if err != nil {
+			return err
+		}
 		code := exitDone
-		for pending := []string{"."}; len(pending) > 0; {
-			dir := pending[len(pending)-1]
-			pending = pending[:len(pending)-1]
-			dirs, err := c.list(s, r, dir, &code)
-			if err != nil {
+		for _, e := range entries {
+			if err := c.show(s, e, e.Name(), &code); err != nil {
 				return err
-			}
-			for i := len(dirs) - 1; i >= 0; i-- {
-				pending = append(pending, dirs[i])
 			}
 		}
 		return ended(code)
 	})
 }
 
-// list shows a directory, named as from NAME, and returns those in it that are
-// to be shown too. An error is of writing, or of NAME itself.
-func (c *lsCommand) list(s *session, r *caproot.Root, dir string, code *int) (dirs []string, err error) {
-	entries, err := r.ReadDir(below(c.Name, dir))
-	if err != nil && dir == "." {
-		return nil, err
-	}
+// walk lists what is below NAME too, and goes on after what cannot be read.
+func (c *lsCommand) walk(s *session, r *caproot.Root) error {
+	start, err := r.OpenRoot(c.Name)
 	if err != nil {
-		*code = worse(*code, s.fail(err))
+		return err
 	}
-	for _, e := range entries {
-		name := below(dir, e.Name())
-		if c.Recursive && e.IsDir() {
-			dirs = append(dirs, name)
+	defer start.Close()
+	o := caproot.WalkOptions{Sorted: true, InlineErrors: true, Mounts: r.Policy().Mounts}
+	code := exitDone
+	for e, err := range start.Walk(context.Background(), ".", o) {
+		if err != nil {
+			code = worse(code, s.fail(err))
+			continue
 		}
-		if err := c.show(s, e, name, code); err != nil {
-			return nil, err
+		if err := c.show(s, e, e.Path(), &code); err != nil {
+			return err
 		}
 	}
-	return dirs, nil
+	return ended(code)
 }
 
 // show returns errors of writing only.

@@ -38,7 +38,7 @@ var commandLines = map[string]struct {
 	"negative limit":   {args: "cat --max-bytes=-1 ROOT f", code: 64, err: "caproot: usage: "},
 	"help":             {args: "cat --help"},
 	"ls":               {args: "ls ROOT", out: "dir\nf\nout\n"},
-	"ls -R":            {args: "ls -R ROOT", out: "dir\nf\nout\ndir/g\n"},
+	"ls -R":            {args: "ls -R ROOT", out: "dir\ndir/g\nf\nout\n"},
 	"ls -R below":      {args: "ls -R ROOT dir", out: "g\n"},
 	"ls outside":       {args: "ls ROOT out", code: 3, err: "caproot: escape: "},
 	"ls of a file":     {args: "ls ROOT f", code: 2, err: "caproot: not-dir: "},
@@ -76,7 +76,10 @@ var commandLines = map[string]struct {
 	"rm not empty":     {args: "rm ROOT dir", code: 1, err: "caproot: not-empty: "},
 	"rm -r":            {args: "rm -r ROOT dir"},
 	"rm -r missing":    {args: "rm -r ROOT no", code: 1},
-	"rm -r if-match":   {args: "rm -r --if-match x ROOT dir", code: 64},
+	"rm -r limits":     {args: "rm -r --max-entries 2 --max-depth 1 ROOT dir"},
+	"rm -r entries":    {args: "rm -r --max-entries 1 ROOT dir", code: 3, err: "caproot: too-large: "},
+	"rm limits":        {args: "rm --max-depth 1 ROOT f", code: 64},
+	"rm -r minus":      {args: "rm -r --max-depth=-1 ROOT dir", code: 64},
 	"rm no receipt":    {args: "rm --if-match NOROOT ROOT f", code: 2},
 	"receipt missing":  {args: "receipt ROOT no", code: 1, err: "caproot: not-exist: "},
 	"receipt escape":   {args: "receipt ROOT out/secret", code: 3, err: "caproot: escape: "},
@@ -167,6 +170,15 @@ func TestIfMatch(t *testing.T) {
 	must(t, os.WriteFile(file, []byte(caprootRun(t, "", "receipt", root, "f").out), 0o600))
 	if got := caprootRun(t, "", "rm", "--if-match", file, root, "f"); got.code != 0 {
 		t.Errorf("rm of the object: %+v", got)
+	}
+	must(t, os.WriteFile(file, []byte(caprootRun(t, "", "receipt", root, "dir").out), 0o600))
+	must(t, os.Rename(filepath.Join(root, "dir"), filepath.Join(root, "moved")))
+	must(t, os.Mkdir(filepath.Join(root, "dir"), 0o755))
+	if got := caprootRun(t, "", "rm", "-r", "--if-match", file, root, "dir"); got.code != exitNo || !strings.HasPrefix(got.err, "caproot: changed: ") {
+		t.Errorf("rm -r of another directory: %+v", got)
+	}
+	if got := caprootRun(t, "", "rm", "-r", "--if-match", file, root, "moved"); got.code != 0 {
+		t.Errorf("rm -r of the directory: %+v", got)
 	}
 }
 

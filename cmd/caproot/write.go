@@ -83,40 +83,47 @@ func (c *mvCommand) Run(s *session) error {
 type rmCommand struct {
 	rootFlags
 	jsonFlag
-	Name      string `arg:"" help:"Name inside the root."`
-	Recursive bool   `short:"r" help:"Remove a directory and everything below it."`
-	IfMatch   string `placeholder:"FILE" help:"Remove only the object of the receipt in FILE."`
+	Name       string `arg:"" help:"Name inside the root."`
+	Recursive  bool   `short:"r" help:"Remove a directory and everything below it."`
+	IfMatch    string `placeholder:"FILE" help:"Remove only the object of the receipt in FILE. It says nothing of what is in a directory."`
+	MaxEntries int64  `placeholder:"N" help:"With -r: remove no more than N names."`
+	MaxDepth   int    `placeholder:"N" help:"With -r: empty no directory that is deeper below NAME than N."`
+}
+
+// removed is the JSON form of the end of a tree.
+type removed struct {
+	outcome
+	Removed int64 `json:"removed"` // names, NAME included
 }
 
 // Run is called by kong.
 func (c *rmCommand) Run(s *session) error {
-	if c.Recursive && c.IfMatch != "" {
-		return usageError{"-r and --if-match exclude each other: a receipt says nothing of what is in a directory"}
+	limits := caproot.TreeLimits{MaxEntries: c.MaxEntries, MaxDepth: c.MaxDepth}
+	if limits.MaxEntries < 0 || limits.MaxDepth < 0 || !c.Recursive && limits != (caproot.TreeLimits{}) {
+		return usageError{"--max-entries and --max-depth are positive and need -r"}
 	}
-	remove := c.remove
 	if c.IfMatch != "" {
-		want, err := s.oneReceipt(c.IfMatch)
-		if err != nil {
+		var err error
+		if limits.IfMatch, err = s.oneReceipt(c.IfMatch); err != nil {
 			return err
 		}
-		remove = func(r *caproot.Root) error { return r.RemoveIf(c.Name, *want) }
 	}
 	return c.within(func(r *caproot.Root) error {
-		if err := remove(r); err != nil || !c.JSON {
+		done := any(outcome{"rm", labelOf(c.Name)})
+		var err error
+		switch {
+		case c.Recursive:
+			var report caproot.TreeReport
+			report, err = r.RemoveTree(context.Background(), c.Name, limits)
+			done = removed{outcome{"rm", labelOf(c.Name)}, report.Removed}
+		case limits.IfMatch != nil:
+			err = r.RemoveIf(c.Name, *limits.IfMatch)
+		default:
+			err = r.Remove(c.Name)
+		}
+		if err != nil || !c.JSON {
 			return err
 		}
-		return s.writeJSON(outcome{"rm", labelOf(c.Name)})
+		return s.writeJSON(done)
 	})
-}
-
-func (c *rmCommand) remove(r *caproot.Root) error {
-	if !c.Recursive {
-		return r.Remove(c.Name)
-	}
-	// RemoveAll takes a missing name for success; a script that misspelt one
-	// wants to know.
-	if _, err := r.Lstat(c.Name); err != nil {
-		return err
-	}
-	return r.RemoveAll(c.Name)
 }

@@ -95,7 +95,7 @@ func TestKeptRecordAgainstNodeRoot(t *testing.T) {
 	for i, a := range (contention{nodeKind: "root", goKind: "root", env: makers["kept"]}).run(t) {
 		switch {
 		case a.Code == "" && a.Counted == rounds:
-		case i < 2 && (a.Code == "not-found" || a.Code == "path-mismatch"):
+		case i < 2 && gaveUp(a):
 			t.Logf("Node gave up after %d: %v", a.Counted, a)
 		default:
 			t.Errorf("peer %d: %v after %d", i, a, a.Counted)
@@ -106,6 +106,7 @@ func TestKeptRecordAgainstNodeRoot(t *testing.T) {
 // A Node contender that takes records of 300 ms for stale waits for a Go
 // holder of a second, because the holder keeps its record fresh.
 func TestNodeWaitsPastStale(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root", "sync"} {
 		for maker, env := range makers {
 			t.Run(kind+" "+maker, func(t *testing.T) {
@@ -122,7 +123,7 @@ func TestNodeWaitsPastStale(t *testing.T) {
 				}
 				id := node.begin(command{Op: "acquire", Target: dir + "/t", StaleMs: 300})
 				holder.release(h)
-				if a := node.next(id); a.Code != "" {
+				if a := node.next(id); a.Code != "" && !(kind == "root" && gaveUp(a)) {
 					t.Errorf("after the release: %v", a)
 				}
 			})
@@ -130,8 +131,13 @@ func TestNodeWaitsPastStale(t *testing.T) {
 	}
 }
 
+// gaveUp is the answer of an asynchronous Root of fs-safe under which a record
+// that it was reading went.
+func gaveUp(a answer) bool { return a.Code == "not-found" || a.Code == "path-mismatch" }
+
 // Go waits for a Node holder, never touches its record, and is next.
 func TestGoWaitsForNode(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root", "sync"} {
 		t.Run(kind, func(t *testing.T) {
 			node, waiter, dir := startNode(t, kind), startGo(t, "root"), t.TempDir()
@@ -161,6 +167,7 @@ func TestGoWaitsForNode(t *testing.T) {
 // However old a live Node record says it is, Go does not remove it by itself,
 // nor when its caller does not approve (cases 107, 113).
 func TestGoNeverRemovesLiveNodeRecord(t *testing.T) {
+	nodePeer(t)
 	old := map[string]any{"createdAt": "1970-01-01T00:00:00.000Z"}
 	for _, kind := range []string{"raw", "root", "sync"} {
 		for _, approval := range []string{"", "no"} {
@@ -190,6 +197,7 @@ func TestGoNeverRemovesLiveNodeRecord(t *testing.T) {
 // A dead Go holder is, for Node, a record that ages: an error by default,
 // recovered when its caller opted in; for Go it is recovered at once.
 func TestDeadGoHolder(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root", "sync"} {
 		for maker, env := range makers {
 			t.Run(kind+" "+maker, func(t *testing.T) {

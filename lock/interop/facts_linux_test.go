@@ -12,6 +12,7 @@ var token = regexp.MustCompile(`\n\t{8}[ \t]{128}\n$`)
 // The facts about fs-safe that the Go side is built on. A new version of it
 // that fails here needs the protocol to be looked at again.
 func TestNodeKeepsItsProtocol(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root", "sync"} {
 		t.Run(kind, func(t *testing.T) {
 			node := startNode(t, kind)
@@ -102,6 +103,7 @@ func nodeLinks(t *testing.T, node *peer) {
 
 // The guard is taken before the caller is asked, and stays when its owner dies.
 func TestNodeDiesInItsGuard(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root"} {
 		t.Run(kind, func(t *testing.T) {
 			node, dir := startNode(t, kind), t.TempDir()

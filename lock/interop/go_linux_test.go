@@ -74,7 +74,21 @@ func TestUntrustedMount(t *testing.T) {
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
 	holder := startGo(t, "root")
 	holder.hold(command{Target: dir + "/t"})
+	if inspected(t, dir).Trusted {
+		t.Error("ramfs is taken for proof")
+	}
 	noWitness(t, dir, holder, startGo(t, "root"))
+}
+
+// inspected is the status of t in dir.
+func inspected(t *testing.T, dir string) lock.Status {
+	t.Helper()
+	r, err := caproot.Open(dir, caproot.Workspace())
+	must(t, err)
+	defer r.Close()
+	s, err := lock.Inspect(t.Context(), r, "t", lock.Options{})
+	must(t, err)
+	return s
 }
 
 // noWitness is given a holder of t in dir whose record proves nothing.
@@ -87,7 +101,13 @@ func noWitness(t *testing.T, dir string, holder, next *peer) {
 	if a := next.do(command{Op: "acquire", Target: dir + "/t", Recover: "yes", TimeoutMs: within(50)}); a.Code != "busy" {
 		t.Errorf("while it holds: %v", a)
 	}
+	if s := inspected(t, dir); s.State != lock.Unknown {
+		t.Errorf("while it holds: %v", s.State)
+	}
 	holder.kill()
+	if s := inspected(t, dir); s.State != lock.Unknown {
+		t.Errorf("dead, but who knows: %v", s.State)
+	}
 	before := content(t, dir+"/t.lock")
 	if a := next.do(command{Op: "acquire", Target: dir + "/t", TimeoutMs: within(50)}); a.Code != "busy" {
 		t.Errorf("dead, but who knows: %v", a)

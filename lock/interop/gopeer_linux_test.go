@@ -147,6 +147,9 @@ func (p *goPeer) acquire(c command) (lock.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Kind == "advisory" {
+		return lock.AcquireAdvisory(ctx, r, target, lock.AdvisoryOptions{})
+	}
 	return lock.Acquire(ctx, r, target, o)
 }
 

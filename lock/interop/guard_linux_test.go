@@ -10,6 +10,7 @@ import (
 // Go finds Node inside its guard: it waits, its error names the guard, and
 // neither guard nor record is touched. Then Node goes on and has the lock.
 func TestGoWaitsForNodeGuard(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root"} {
 		t.Run(kind, func(t *testing.T) {
 			node, waiter, dir := startNode(t, kind), startGo(t, "root"), t.TempDir()
@@ -43,6 +44,7 @@ func TestGoWaitsForNodeGuard(t *testing.T) {
 // Node dies inside its guard, which nothing proves: Go fails closed, naming
 // the guard, until a person removes it (cases 111, 112).
 func TestGoKeepsDeadNodeGuard(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root"} {
 		t.Run(kind, func(t *testing.T) {
 			node, waiter, dir := startNode(t, kind), startGo(t, "root"), t.TempDir()
@@ -66,6 +68,7 @@ func TestGoKeepsDeadNodeGuard(t *testing.T) {
 
 // Node finds Go inside its guard, over a record without a witness, and waits.
 func TestNodeWaitsForGoGuard(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root", "sync"} {
 		t.Run(kind, func(t *testing.T) {
 			node, reclaimer, dir := startNode(t, kind), startGo(t, "root"), t.TempDir()
@@ -97,6 +100,7 @@ func TestNodeWaitsForGoGuard(t *testing.T) {
 // beside a live holder and never hangs in an error of its own; and the next Go
 // contender clears all of it (case 112).
 func TestGoKilledInsideReclaim(t *testing.T) {
+	nodePeer(t)
 	for _, kind := range []string{"raw", "root"} {
 		for maker, env := range makers {
 			t.Run(kind+" "+maker, func(t *testing.T) {

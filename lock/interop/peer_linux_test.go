@@ -18,7 +18,7 @@ const peerEnv = "CAPROOT_LOCK_PEER"
 type command struct {
 	ID        int            `json:"id"`
 	Op        string         `json:"op"`
-	Kind      string         `json:"kind,omitempty"` // raw, root, sync (Node only)
+	Kind      string         `json:"kind,omitempty"` // raw, root, sync (Node), advisory (Go)
 	Root      string         `json:"root,omitempty"`
 	Target    string         `json:"target,omitempty"`
 	LockPath  string         `json:"lockPath,omitempty"`
