@@ -170,15 +170,3 @@ func TestSignalEndsProcessThatInstallsHandlers(t *testing.T) {
 		c.wantGone(mark)
 	}
 }
-
-// As timeout(1) sends them.
-func TestRepeatedSignalIsOneRequest(t *testing.T) {
-	c := start(t, "repeated signal")
-	c.expect("ready")
-	c.signal(syscall.SIGTERM)
-	if said, _ := c.lines.ReadString('\n'); said == "late\n" {
-		t.Skip("half of the time for the same request went by before the entry ran")
-	}
-	wantDeath(t, c.end(), syscall.SIGTERM)
-	c.wantGone(mark)
-}

@@ -134,28 +134,6 @@ var systemScenarios = map[string]func(){
 		})
 		Exit(0)
 	},
-	"repeated signal": func() {
-		Configure(Options{CleanupTimeout: time.Hour})
-		HandleSignals()
-		registerMark()
-		Register("repeats", func(context.Context) error {
-			current.mu.Lock()
-			late := time.Since(current.signalAt) > sameRequest/2
-			current.mu.Unlock()
-			if late {
-				say("late")
-				return nil
-			}
-			say("again")
-			for range 5 {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
-			}
-			time.Sleep(2 * sameRequest)
-			return nil
-		})
-		say("ready")
-		select {}
-	},
 	"thousand users": func() {
 		HandleSignals()()
 		before := runtime.NumGoroutine()
