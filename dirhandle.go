@@ -82,6 +82,15 @@ type fsSyncer interface {
 	syncFS(file handle) error
 }
 
+// rangeCopier lets the kernel copy between two open files.
+type rangeCopier interface {
+	// clone makes to share the content of from; it does all or nothing.
+	clone(to, from handle) error
+	// copyRange copies up to n bytes from offset to offset. Zero need not be the
+	// end of from.
+	copyRange(to, from handle, offset int64, n int) (int, error)
+}
+
 // openHow says for what an object is opened.
 type openHow uint16
 

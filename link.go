@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"io/fs"
+	"os"
 
 	"github.com/caproot/caproot/pathsafe"
 )
@@ -131,9 +132,12 @@ func toParents(from, to *call) error {
 	return to.toParent()
 }
 
-// cause takes the wrapping of fail off again.
+// cause takes the wrapping of fail or linkError off again.
 func cause(err error) error {
-	if e, ok := err.(*fs.PathError); ok {
+	switch e := err.(type) {
+	case *fs.PathError:
+		return e.Err
+	case *os.LinkError:
 		return e.Err
 	}
 	return err

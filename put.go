@@ -153,9 +153,11 @@ type Staged struct {
 // without Commit leaves no trace. A Staged holds two descriptors until then. It
 // does not keep its Root open: after Root.Close its methods return fs.ErrClosed,
 // and Abort still cleans up. What the target names is looked at again by Commit.
-func (r *Root) Stage(name string, o PutOptions) (*Staged, error) {
+func (r *Root) Stage(name string, o PutOptions) (*Staged, error) { return r.stage(&verbPut, name, o) }
+
+func (r *Root) stage(v *verb, name string, o PutOptions) (*Staged, error) {
 	s := &Staged{}
-	if err := s.c.begin(r, &verbPut, name); err != nil {
+	if err := s.c.begin(r, v, name); err != nil {
 		return nil, err
 	}
 	defer r.life.leave()

@@ -129,6 +129,31 @@ func verbs(r *Root) map[string]func(name string) error {
 			_, err := b.Commit(context.Background())
 			return err
 		},
+		"CopyInTo": func(n string) error {
+			_, err := r.CopyIn(context.Background(), n, Source{Root: r, Name: "f"}, CopyOptions{})
+			return err
+		},
+		"CopyInFrom": func(n string) error {
+			_, err := r.CopyIn(context.Background(), "copied", Source{Root: r, Name: n}, CopyOptions{})
+			return err
+		},
+		"CopyTreeTo": func(n string) error {
+			r.Mkdir("source", 0o700)
+			r.WriteFile("source/new", []byte("x"), 0o600)
+			r.WriteFile("source/file", []byte("x"), 0o600)
+			_, err := r.CopyTree(context.Background(), aboveVictim(n), r, "source", TreeCopyOptions{})
+			return err
+		},
+		"CopyTreeFrom": func(n string) error {
+			_, err := r.CopyTree(context.Background(), "copies", r, aboveVictim(n), TreeCopyOptions{Symlinks: LinksSkip, Workers: 2})
+			if data, rerr := r.ReadFile("copies/secret"); rerr == nil {
+				return errors.Join(errSawOutside, errors.New(string(data)))
+			}
+			return err
+		},
+		"CopyFS": func(n string) error {
+			return r.CopyFS(aboveVictim(n), fstest.MapFS{"new": {Data: []byte("x")}})
+		},
 		"Append":   func(n string) error { _, err := r.Append(n, []byte("x"), AppendOptions{}); return err },
 		"Truncate": func(n string) error { return r.Truncate(n, 0) },
 		"Stat":     func(n string) error { _, err := r.Stat(n); return err },

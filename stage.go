@@ -225,7 +225,7 @@ func (p *publication) complete() error {
 // give attaches the file and tells how.
 func (p *publication) give() (telling, error) {
 	published, err := p.attach()
-	return telling{op: "put", object: p.file, published: published, asked: p.o.Durability, ancestry: p.o.Ancestry}, err
+	return telling{op: p.c.verb.name, object: p.file, published: published, asked: p.o.Durability, ancestry: p.o.Ancestry}, err
 }
 
 // tell writes the receipt after the flush of the directory, which ended in err.

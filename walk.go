@@ -154,27 +154,27 @@ func (e Entry) Open() (*File, error) {
 		return nil, err
 	}
 	defer c.end()
-	h, err := c.openEntry(e)
+	h, err := c.openEntry(e, forRead|c.cautious())
 	if err != nil {
 		return nil, c.fail(err)
 	}
 	return c.view(h, forRead), nil
 }
 
-func (c *call) openEntry(e Entry) (handle, error) {
+func (c *call) openEntry(e Entry, how openHow) (handle, error) {
 	if err := e.dir.life.enter(); err != nil {
 		return noHandle, err
 	}
 	defer e.dir.life.leave()
 	c.dir, c.leaf = e.dir.h, e.name
-	h, err := c.openLeaf(forRead | c.cautious())
+	h, err := c.openLeaf(how)
 	if err != nil {
 		if maybeLink(err) {
 			err = ErrSymlink
 		}
 		return noHandle, c.explainLeaf(err)
 	}
-	if _, err := c.admitOpen(h, forRead); err != nil {
+	if _, err := c.admitOpen(h, how); err != nil {
 		c.r.sys.close(h)
 		return noHandle, err
 	}

@@ -1,0 +1,310 @@
+package caproot
+
+import (
+	"context"
+	"os"
+	"syscall"
+
+	"github.com/caproot/caproot/identity"
+)
+
+var verbCopyIn = verb{name: "copyin", changes: true, traced: true}
+
+// Source is a file to copy from: what Name leads to in Root, under the rules of
+// that root, or else File from its beginning. File stays the caller's, and its
+// offset where it is.
+type Source struct {
+	Root *Root
+	Name string
+	File *os.File
+}
+
+// CloneRule says whether a copy may share storage with its source.
+type CloneRule uint8
+
+const (
+	CloneAuto    CloneRule = iota // where the file system can (reflink)
+	CloneNever                    // the copy has storage of its own
+	CloneRequire                  // ErrUnsupported where it cannot
+)
+
+// CopyOptions are the options of CopyIn. Those of Put hold as they do there.
+type CopyOptions struct {
+	PutOptions
+	// KeepMode takes the permission bits of the source, cut by Policy.Modes, when
+	// Mode is zero. Setuid, setgid and sticky are never taken.
+	KeepMode bool
+	// KeepTimes takes the times of access and modification.
+	KeepTimes bool
+	Clone     CloneRule
+	// Progress is told the bytes copied so far and the size of the source, from
+	// time to time and at the end, by the goroutine that called.
+	Progress func(done, total int64)
+}
+
+// CopyIn publishes a copy of the source under name: complete, or not at all.
+// The kernel copies where it can (FICLONE, copy_file_range on Linux).
+//
+// It returns ErrChanged when the source grew, shrank or was written while it was
+// copied, or when its name leads to another file by the end; ErrSpecial and
+// EISDIR for what is no regular file; ErrTooLarge beyond a limit of either root.
+func (r *Root) CopyIn(ctx context.Context, name string, src Source, o CopyOptions) (identity.Receipt, error) {
+	from, err := src.open()
+	if err != nil {
+		return identity.Receipt{}, err
+	}
+	defer from.close()
+	return r.copyFile(ctx, name, from, o)
+}
+
+// copySource is an open file that is copied.
+type copySource struct {
+	sys   system
+	h     handle
+	st    status // before the copy
+	limit int64
+	// still sees that the file has its name yet.
+	still func(st *status) error
+}
+
+func (f *copySource) close() { f.sys.close(f.h) }
+
+func (src *Source) open() (*copySource, error) {
+	if src.Root == nil {
+		return openCopyFile(src.File)
+	}
+	var c call
+	if err := c.begin(src.Root, &verbRead, src.Name); err != nil {
+		return nil, err
+	}
+	defer c.end()
+	h, err := c.open(forRead|nonBlocking, 0)
+	if err != nil {
+		return nil, c.fail(c.explainOpen(err))
+	}
+	f := &copySource{sys: c.r.sys, h: h, limit: c.r.policy.MaxReadBytes, still: src.still}
+	if err = f.look(); err == nil {
+		err = c.admitRead(&f.st)
+	}
+	if err != nil {
+		f.close()
+		return nil, c.fail(err)
+	}
+	return f, nil
+}
+
+// still resolves the name again.
+func (src *Source) still(st *status) error {
+	now, err := src.Root.statNow(src.Name)
+	if err != nil || !now.sameNumbers(st) {
+		return because(ErrChanged, "the source's name leads elsewhere by now")
+	}
+	return nil
+}
+
+func (r *Root) statNow(name string) (status, error) {
+	var c call
+	if err := c.begin(r, &verbRead, name); err != nil {
+		return status{}, err
+	}
+	defer c.end()
+	return c.stat()
+}
+
+func openCopyFile(file *os.File) (*copySource, error) {
+	h, err := dupFile(file)
+	if err != nil {
+		return nil, err
+	}
+	f := &copySource{sys: hostSystem(), h: h, limit: NoLimit, still: func(*status) error { return nil }}
+	if err := f.look(); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// look refuses what is no regular file: the size of others means nothing.
+func (f *copySource) look() (err error) {
+	f.st, err = f.sys.stat(f.h, "", false)
+	switch {
+	case err != nil:
+	case f.st.isDir():
+		err = syscall.EISDIR
+	case !f.st.isRegular():
+		err = ErrSpecial
+	case f.st.size > f.limit:
+		err = ErrTooLarge
+	}
+	return err
+}
+
+// unchanged looks again after the copy.
+func (f *copySource) unchanged() error {
+	now, err := f.sys.stat(f.h, "", false)
+	if err != nil {
+		return err
+	}
+	if now.size != f.st.size || now.mtime != f.st.mtime || now.ctime != f.st.ctime {
+		return because(ErrChanged, "the source was changed while it was copied")
+	}
+	return f.still(&f.st)
+}
+
+func (r *Root) copyFile(ctx context.Context, name string, from *copySource, o CopyOptions) (identity.Receipt, error) {
+	s, err := r.stage(&verbCopyIn, name, o.PutOptions)
+	if err != nil {
+		return identity.Receipt{}, err
+	}
+	defer s.Abort()
+	if err := s.take(&fileCopy{ctx: ctx, from: from, p: &s.p, o: &o}); err != nil {
+		return identity.Receipt{}, s.c.fail(err)
+	}
+	return s.Commit()
+}
+
+// take fills the stage. The caller's Progress may panic in between.
+func (s *Staged) take(t *fileCopy) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.c.r.life.leave()
+	return t.run()
+}
+
+// fileCopy is the content of one file on its way into a stage.
+type fileCopy struct {
+	ctx  context.Context
+	from *copySource
+	p    *publication
+	o    *CopyOptions
+	done int64
+}
+
+func (t *fileCopy) run() error {
+	if t.from.st.size > t.p.limit() {
+		return ErrTooLarge
+	}
+	err := t.offload()
+	if err == nil {
+		err = t.from.unchanged()
+	}
+	if err != nil {
+		return err
+	}
+	if t.o.KeepMode && t.o.Mode == 0 {
+		t.p.mode, t.p.keep = t.from.st.mode.Perm()&t.p.c.r.policy.Modes, false
+	}
+	if t.o.KeepTimes {
+		return t.p.c.r.sys.chtimes(t.p.file, t.from.st.atime.time(), t.from.st.mtime.time())
+	}
+	return nil
+}
+
+// offload lets the kernel copy as much as it can, and copies the rest.
+func (t *fileCopy) offload() error {
+	k, ok := t.p.c.r.sys.(rangeCopier)
+	if ok && t.o.Clone != CloneNever && k.clone(t.p.file, t.from.h) == nil {
+		return t.cloned()
+	}
+	if t.o.Clone == CloneRequire {
+		return because(ErrUnsupported, "the two files cannot share storage")
+	}
+	if ok && t.p.sum == nil {
+		if err := t.ranges(k); err != nil {
+			return err
+		}
+	}
+	return t.bytes()
+}
+
+// cloned counts what a clone brought.
+func (t *fileCopy) cloned() error {
+	if t.p.sum != nil {
+		if err := t.p.measure(); err != nil {
+			return err
+		}
+		return t.tick(t.p.size)
+	}
+	st, err := t.p.c.r.sys.stat(t.p.file, "", false)
+	if err == nil && st.size > t.p.limit() {
+		err = ErrTooLarge
+	}
+	if err != nil {
+		return err
+	}
+	t.p.size = st.size
+	return t.tick(st.size)
+}
+
+// rangeBytes is how much the kernel copies at once: between two chunks the copy
+// can be canceled.
+const rangeBytes = 16 << 20
+
+// ranges copies inside the kernel until that is refused or answers nothing,
+// which need not be the end: FUSE and procfs give 0 for what can be read.
+func (t *fileCopy) ranges(k rangeCopier) error {
+	for {
+		n, err := k.copyRange(t.p.file, t.from.h, t.done, rangeBytes)
+		if err != nil && !noOffload(err) {
+			return err
+		}
+		if n == 0 || err != nil {
+			t.p.size = t.done
+			_, err := t.p.c.r.sys.seek(t.p.file, t.done, 0)
+			return err
+		}
+		if t.done+int64(n) > t.p.limit() {
+			return ErrTooLarge
+		}
+		if err := t.tick(int64(n)); err != nil {
+			return err
+		}
+	}
+}
+
+// noOffload is true when two files cannot be copied inside the kernel.
+func noOffload(err error) bool {
+	return notHere(err) || err == syscall.EXDEV || err == syscall.EPERM || err == syscall.EBADF
+}
+
+// bytes copies from where the kernel left off to the end.
+func (t *fileCopy) bytes() error {
+	buf := make([]byte, copyBytes)
+	for {
+		n, err := t.from.sys.readAt(t.from.h, buf, t.done)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return nil
+		}
+		if t.done+int64(n) > t.from.limit {
+			return ErrTooLarge
+		}
+		if _, err := t.p.write(buf[:n]); err != nil {
+			return err
+		}
+		if err := t.tick(int64(n)); err != nil {
+			return err
+		}
+	}
+}
+
+// tick counts n bytes, tells of them, and ends a copy that was canceled.
+func (t *fileCopy) tick(n int64) error {
+	t.done += n
+	// The size of a file in procfs is 0, whatever it holds.
+	if size := t.from.st.size; size > 0 && t.done > size {
+		return because(ErrChanged, "the source grew while it was copied")
+	}
+	if t.o.Progress != nil {
+		t.o.Progress(t.done, t.from.st.size)
+	}
+	if err := t.ctx.Err(); err != nil {
+		return ended(err, context.Cause(t.ctx))
+	}
+	return nil
+}

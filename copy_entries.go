@@ -1,0 +1,202 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/caproot/caproot/identity"
+)
+
+// copy makes the twin of an entry. Content of files follows later, in turn.
+func (t *treeCopy) copy(e Entry) error {
+	name := e.Path()[t.start:]
+	switch {
+	case e.IsDir():
+		return t.dir(e, name)
+	case e.Type()&fs.ModeSymlink != 0:
+		return t.symlink(e, name)
+	case !e.Type().IsRegular():
+		return ErrSpecial
+	}
+	var c call
+	if err := c.begin(e.dir.r, &verbRead, e.Path()); err != nil {
+		return err
+	}
+	defer c.end()
+	h, err := c.openEntry(e, forRead|nonBlocking)
+	if err != nil {
+		return err
+	}
+	e.dir.users.Add(1)
+	f := &copySource{sys: c.r.sys, h: h, limit: c.r.policy.MaxReadBytes, still: e.still}
+	if err = f.look(); err == nil {
+		err = t.file(e, f, name)
+	}
+	if err != nil {
+		t.drop(e, f)
+	}
+	return err
+}
+
+func (t *treeCopy) drop(e Entry, f *copySource) {
+	f.close()
+	e.dir.release()
+}
+
+// still sees that the entry has its name yet. The walk keeps its directory open.
+func (e Entry) still(st *status) error {
+	now, err := e.dir.r.sys.stat(e.dir.h, e.name, false)
+	if err != nil || !now.sameNumbers(st) {
+		return because(ErrChanged, "the source's name leads elsewhere by now")
+	}
+	return nil
+}
+
+// file hands a file, with its source, to a worker, or makes it a name of one
+// that was copied before.
+func (t *treeCopy) file(e Entry, f *copySource, name string) error {
+	t.mu.Lock()
+	t.report.Bytes += f.st.size
+	over := t.o.MaxBytes > 0 && t.report.Bytes > t.o.MaxBytes
+	if over {
+		t.report.Bytes -= f.st.size
+	}
+	t.mu.Unlock()
+	if over {
+		t.end(because(ErrTooLarge, "more bytes than may be copied"))
+		return t.first
+	}
+	first, mine, err := t.firstName(f, name)
+	if err != nil {
+		return err
+	}
+	t.slots <- struct{}{}
+	t.files.Go(func() {
+		defer func() { <-t.slots }()
+		defer t.drop(e, f)
+		err := t.fill(f, name, first, mine)
+		if mine {
+			first.ok = err == nil
+			close(first.done)
+		}
+		if err != nil {
+			t.left(e.Path(), cause(err))
+		}
+	})
+	return nil
+}
+
+// firstName looks a file with several names up. It is nil for a file of its own.
+func (t *treeCopy) firstName(f *copySource, name string) (first *firstName, mine bool, err error) {
+	if f.st.nlink < 2 || t.o.Hardlinks == LinksSkip {
+		return nil, false, nil
+	}
+	if t.o.Hardlinks == LinksFail {
+		return nil, false, ErrHardlink
+	}
+	key := [2]uint64{f.st.dev, f.st.ino}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if first = t.names[key]; first != nil {
+		return first, false, nil
+	}
+	if t.names == nil {
+		t.names = map[[2]uint64]*firstName{}
+	}
+	first = &firstName{name: name, done: make(chan struct{})}
+	t.names[key] = first
+	return first, true, nil
+}
+
+func (t *treeCopy) fill(f *copySource, name string, first *firstName, mine bool) error {
+	if first != nil && !mine {
+		<-first.done
+		if first.ok {
+			return t.link(first.name, name)
+		}
+	}
+	receipt, err := t.to.copyFile(t.ctx, name, f, t.o.File)
+	if err == nil {
+		t.made(receipt, &t.report.Files)
+	}
+	return err
+}
+
+func (t *treeCopy) link(old, name string) error {
+	err := t.to.Link(old, name)
+	if errors.Is(err, fs.ErrExist) && !t.o.File.NoReplace {
+		if err = t.to.Remove(name); err == nil {
+			err = t.to.Link(old, name)
+		}
+	}
+	if err == nil {
+		t.made(identity.Receipt{Op: "link", Path: name}, &t.report.Files)
+	}
+	return cause(err)
+}
+
+func (t *treeCopy) symlink(e Entry, name string) error {
+	switch t.o.Symlinks {
+	case LinksSkip:
+		return nil
+	case LinksFail:
+		return ErrSymlink
+	}
+	target, err := e.dir.r.sys.readlink(e.dir.h, e.name)
+	if err != nil {
+		return err
+	}
+	if err := t.to.Symlink(target, name); err != nil {
+		return cause(err)
+	}
+	t.made(identity.Receipt{Op: "symlink", Path: name}, &t.report.Links)
+	return nil
+}
+
+// dir makes a directory that its owner can fill, whatever its mode will be.
+func (t *treeCopy) dir(e Entry, name string) error {
+	mode := fs.FileMode(0o700)
+	if t.o.File.KeepMode {
+		st, err := e.look()
+		if err != nil {
+			return err
+		}
+		mode = st.mode.Perm() & t.c.r.policy.Modes
+	}
+	err := t.to.Mkdir(name, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		st, serr := t.to.Lstat(name)
+		if serr != nil || st.IsDir() {
+			return serr // the directory that is there stays as it is
+		}
+		return syscall.ENOTDIR
+	}
+	if err != nil {
+		return err
+	}
+	if mode != 0o700 {
+		t.modes = append(t.modes, dirMode{name, mode})
+	}
+	t.made(identity.Receipt{Op: "mkdir", Path: name}, &t.report.Dirs)
+	return nil
+}
+
+// finishDir sets the mode of a directory that the copy made.
+func (r *Root) finishDir(name string, mode fs.FileMode) error {
+	var c call
+	if err := c.begin(r, &verbMkdir, name); err != nil {
+		return err
+	}
+	defer c.end()
+	h, err := c.open(pathOnly|directoryOnly, 0)
+	if err != nil {
+		return c.fail(err)
+	}
+	defer r.sys.close(h)
+	st, err := r.sys.stat(h, "", false)
+	if err == nil {
+		err = setMode(r.sys, h, st.mode&allModes, st.mode&specialModes|mode)
+	}
+	return c.fail(err)
+}

@@ -1,0 +1,225 @@
+package caproot
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/caproot/caproot/identity"
+	"github.com/caproot/caproot/pathsafe"
+)
+
+var verbCopyTree = verb{name: "copytree", needs: List}
+
+// LinkCopy says what becomes of links in a tree that is copied.
+type LinkCopy uint8
+
+const (
+	// LinksFail: a symbolic link is ErrSymlink, a file with further names ErrHardlink.
+	LinksFail LinkCopy = iota
+	// LinksSkip: symbolic links are left out, each hard link becomes a file.
+	LinksSkip
+	// LinksKeep: the copy has the same symbolic links, as far as the policy it is
+	// made under has such targets, and the same hard links between its files.
+	LinksKeep
+)
+
+// TreeCopyOptions are the options of CopyTree. Zero limits nothing.
+type TreeCopyOptions struct {
+	// File holds for each file. Its Progress counts the bytes of the file at work.
+	// Parents and IfMatch mean nothing here. Directories get the permission bits of
+	// the source where File.KeepMode asks for that, else 0700.
+	File CopyOptions
+	// Symlinks and Hardlinks say what becomes of either kind.
+	Symlinks  LinkCopy
+	Hardlinks LinkCopy
+	// MaxEntries, MaxDepth and MaxBytes limit the whole. What goes beyond is
+	// ErrTooLarge and ends the copy.
+	MaxEntries int64
+	MaxDepth   int
+	MaxBytes   int64
+	// GoOn makes a copy go on after an error, which the report then has.
+	GoOn bool
+	// Workers is how many files are copied side by side. Zero is one. With more,
+	// Progress and Copied are called by several goroutines.
+	Workers int
+	// Copied is told each file, directory and link that was made. The receipt of
+	// a directory or link has Op and Path only.
+	Copied func(identity.Receipt)
+}
+
+// CopyReport tells what a copy of a tree did.
+type CopyReport struct {
+	Files, Dirs, Links int64
+	Bytes              int64
+	// Left has the first 100 entries that were not copied, by their names in the
+	// source; LeftMore counts the others.
+	Left     []LeftEntry
+	LeftMore int64
+}
+
+// CopyTree copies what is in the directory srcName of src into the directory
+// name, which is made if it is missing. What is there stays, and files of the
+// same name are replaced unless File.NoReplace. Each file is published whole;
+// the tree is not atomic.
+//
+// The source is walked through handles, and no link below either directory is
+// followed, whatever the policies say. A directory of the copy that is inside
+// its own source is not copied again.
+func (r *Root) CopyTree(ctx context.Context, name string, src *Root, srcName string, o TreeCopyOptions) (CopyReport, error) {
+	var c call
+	if err := c.begin(r, &verbCopyTree, name); err != nil {
+		return CopyReport{}, err
+	}
+	defer c.end()
+	if err := r.MkdirAll(name, 0o700); err != nil {
+		return CopyReport{}, c.fail(cause(err))
+	}
+	to, err := r.OpenRoot(name)
+	if err != nil {
+		return CopyReport{}, c.fail(cause(err))
+	}
+	defer to.Close()
+	to.policy.Links, to.policy.MutationLinks = LinksRefuse, LinksRefuse
+	here, err := r.Receipt(name)
+	if err != nil {
+		return CopyReport{}, c.fail(cause(err))
+	}
+	t := treeCopy{c: &c, ctx: ctx, o: &o, to: to, at: here.Path, slots: make(chan struct{}, max(o.Workers, 1))}
+	t.o.File.Parents, t.o.File.IfMatch = false, nil
+	err = t.run(src, srcName)
+	return t.report, c.fail(t.outcome(err))
+}
+
+// treeCopy is a CopyTree at work.
+type treeCopy struct {
+	c     *call
+	ctx   context.Context
+	o     *TreeCopyOptions
+	to    *Root
+	at    string // name of to below the root that was asked
+	start int    // length of the source's own part of a path
+	slots chan struct{}
+	files sync.WaitGroup
+	modes []dirMode
+
+	mu     sync.Mutex // guards the rest, and the report
+	names  map[[2]uint64]*firstName
+	first  error
+	report CopyReport
+	fails  *multierror.Error
+}
+
+// dirMode is a directory whose mode is set when everything is in it.
+type dirMode struct {
+	name string
+	mode fs.FileMode
+}
+
+// firstName is the name under which a file with several was copied.
+type firstName struct {
+	name string
+	done chan struct{}
+	ok   bool
+}
+
+func (t *treeCopy) run(src *Root, srcName string) error {
+	walk := WalkOptions{MaxEntries: t.o.MaxEntries, MaxDepth: t.o.MaxDepth, InlineErrors: t.o.GoOn, Filter: t.notSelf}
+	if base := pathsafe.Canonical(srcName); base != "." {
+		t.start = len(base) + 1
+	}
+	for e, err := range src.Walk(t.ctx, srcName, walk) {
+		if err != nil && (!t.o.GoOn || errors.Is(err, errBudget) || t.ctx.Err() != nil) {
+			t.end(cause(err))
+			break
+		}
+		if err == nil {
+			err = t.copy(e)
+		}
+		if err != nil && !t.left(e.Path(), cause(err)) || t.ended() {
+			break
+		}
+	}
+	t.files.Wait()
+	// The deepest first: a mode may take the way to what is below.
+	for _, d := range slices.Backward(t.modes) {
+		if err := t.to.finishDir(d.name, d.mode); err != nil && !t.left(d.name, cause(err)) {
+			break
+		}
+	}
+	return t.first
+}
+
+// notSelf keeps the copy out of its own source.
+func (t *treeCopy) notSelf(e Entry) WalkStep {
+	if !e.IsDir() {
+		return WalkTake
+	}
+	if st, err := e.look(); err == nil && st.dev == t.to.dev && st.ino == t.to.ino {
+		return WalkSkipTree
+	}
+	return WalkTake
+}
+
+// made counts what was made and tells of it, by its name below the root.
+func (t *treeCopy) made(receipt identity.Receipt, count *int64) {
+	t.mu.Lock()
+	*count++
+	t.mu.Unlock()
+	if t.o.Copied == nil {
+		return
+	}
+	if receipt.Path = path.Join(t.at, receipt.Path); receipt.Root.Known() {
+		receipt.Root, _ = t.c.r.self()
+	}
+	t.o.Copied(receipt)
+}
+
+// end ends the copy for the first reason given.
+func (t *treeCopy) end(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.first == nil {
+		t.first = why
+	}
+}
+
+func (t *treeCopy) ended() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.first != nil
+}
+
+// left reports what was not copied, and whether the copy goes on.
+func (t *treeCopy) left(path string, err error) bool {
+	if !t.o.GoOn {
+		t.end(&fs.PathError{Op: "copy", Path: path, Err: err})
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.report.Left) >= maxReported {
+		t.report.LeftMore++
+	} else {
+		t.report.Left = append(t.report.Left, LeftEntry{path, err})
+		t.fails = multierror.Append(t.fails, &fs.PathError{Op: "copy", Path: path, Err: err})
+	}
+	return t.first == nil
+}
+
+func (t *treeCopy) outcome(err error) error {
+	slices.SortFunc(t.report.Left, func(a, b LeftEntry) int { return strings.Compare(a.Path, b.Path) })
+	switch {
+	case t.fails == nil:
+		return err
+	case err != nil:
+		return multierror.Append(err, t.fails)
+	}
+	return t.fails
+}
