@@ -19,8 +19,6 @@ type bsdSystem struct{ unixSystem }
 // counterpart for refusing links or mounts on the way.
 func kernelResolves() bool { return false }
 
-func (bsdSystem) magic(handle, string) bool { return false }
-
 func openat(dir handle, name string, flags int, perm fs.FileMode) (h handle, err error) {
 	err = retry(func() error {
 		fd, err := unix.Openat(int(dir), name, flags|unix.O_CLOEXEC, unixMode(perm))
