@@ -18,6 +18,9 @@ func newSum() hash.Hash { return sha256.New() }
 // looked at anew for each try.
 func (p *publication) attach() (identity.Publication, error) {
 	for range maxRaces {
+		if err := p.c.permit(StepPublish, 0); err != nil {
+			return 0, err
+		}
 		if !p.exists {
 			err := p.attachNew()
 			if err == nil {

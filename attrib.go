@@ -58,6 +58,9 @@ func (c *call) changeObject(h handle, f func(*call, handle) error) error {
 	if err == nil {
 		err = c.admitChange(&st)
 	}
+	if err == nil {
+		err = c.permitObject(StepAttrib, &st)
+	}
 	if err != nil {
 		return err
 	}
@@ -90,6 +93,9 @@ func (c *call) lchown(uid, gid int) error {
 	if err == nil && !st.isLink() {
 		err = c.admitChange(&st)
 	}
+	if err == nil {
+		err = c.permitObject(StepAttrib, &st)
+	}
 	if err != nil {
 		return err
 	}
@@ -103,6 +109,15 @@ func (c *call) notRoot(st *status) error {
 		return because(ErrName, "names the root itself")
 	}
 	return nil
+}
+
+// creationMode is a mode for a new object: type bits of a mode that came from
+// a Stat are dropped, the policy's mask works as a umask.
+func (c *call) creationMode(perm fs.FileMode) (fs.FileMode, error) {
+	if perm&specialModes != 0 {
+		return 0, because(ErrPolicy, "setuid, setgid and sticky are set by Chmod only")
+	}
+	return perm & fs.ModePerm & c.r.policy.Modes, nil
 }
 
 // exactMode is a mode that is asked for exactly; type bits are dropped.

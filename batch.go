@@ -122,7 +122,7 @@ func (b *Batch) Commit(ctx context.Context) (BatchReport, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.done {
-		return BatchReport{}, &fs.PathError{Op: "batch", Path: b.r.name, Err: fs.ErrClosed}
+		return BatchReport{}, &fs.PathError{Op: "batch", Path: ".", Err: fs.ErrClosed}
 	}
 	b.done = true
 	k := batchCommit{b: b}
@@ -142,11 +142,11 @@ type batchCommit struct {
 }
 
 func (k *batchCommit) run(ctx context.Context) error {
-	if err := k.b.r.life.enter(); err != nil {
+	if err := k.b.r.enter(); err != nil {
 		k.skip(-1)
-		return &fs.PathError{Op: "batch", Path: k.b.r.name, Err: err}
+		return &fs.PathError{Op: "batch", Path: ".", Err: err}
 	}
-	defer k.b.r.life.leave()
+	defer k.b.r.leave()
 	for _, s := range k.b.staged {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -175,6 +175,7 @@ func (k *batchCommit) each(ctx context.Context, do func(*Staged) error) error {
 		}
 		if err := do(s); err != nil {
 			err = s.c.fail(err)
+			s.c.report()
 			k.report.Failed = []BatchFailure{{s.c.name, err}}
 			k.skip(i)
 			return err
@@ -208,6 +209,7 @@ func (k *batchCommit) give(s *Staged) error {
 	t, err := s.p.give()
 	if err == nil {
 		k.told = append(k.told, t)
+		s.c.report()
 	}
 	return err
 }

@@ -170,7 +170,7 @@ func (s *Staged) take(t *fileCopy) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
-	defer s.c.r.life.leave()
+	defer s.c.r.leave()
 	return t.run()
 }
 
@@ -206,8 +206,15 @@ func (t *fileCopy) run() error {
 // offload lets the kernel copy as much as it can, and copies the rest.
 func (t *fileCopy) offload() error {
 	k, ok := t.p.c.r.sys.(rangeCopier)
-	if ok && t.o.Clone != CloneNever && k.clone(t.p.file, t.from.h) == nil {
-		return t.cloned()
+	if ok && t.o.Clone != CloneNever {
+		whole := Budget{Bytes: t.from.st.size}
+		if err := t.p.c.spend(whole); err != nil {
+			return err
+		}
+		if k.clone(t.p.file, t.from.h) == nil {
+			return t.cloned()
+		}
+		t.p.c.unspend(whole)
 	}
 	if t.o.Clone == CloneRequire {
 		return because(ErrUnsupported, "the two files cannot share storage")
@@ -247,7 +254,13 @@ const rangeBytes = 16 << 20
 // which need not be the end: FUSE and procfs give 0 for what can be read.
 func (t *fileCopy) ranges(k rangeCopier) error {
 	for {
-		n, err := k.copyRange(t.p.file, t.from.h, t.done, rangeBytes)
+		want := rangeBytes
+		if t.p.c.g != nil {
+			// A budget is charged before. What the source has beyond its size, or
+			// without telling a size, is read and written.
+			want = int(min(rangeBytes, t.from.st.size-t.done))
+		}
+		n, err := t.oneRange(k, want)
 		if err != nil && !noOffload(err) {
 			return err
 		}
@@ -263,6 +276,18 @@ func (t *fileCopy) ranges(k rangeCopier) error {
 			return err
 		}
 	}
+}
+
+func (t *fileCopy) oneRange(k rangeCopier, want int) (n int, err error) {
+	if want <= 0 {
+		return 0, nil
+	}
+	if err := t.p.c.spend(Budget{Bytes: int64(want)}); err != nil {
+		return 0, err
+	}
+	n, err = k.copyRange(t.p.file, t.from.h, t.done, want)
+	t.p.c.unspend(Budget{Bytes: int64(want - n)})
+	return n, err
 }
 
 // noOffload is true when two files cannot be copied inside the kernel.
@@ -306,5 +331,5 @@ func (t *fileCopy) tick(n int64) error {
 	if err := t.ctx.Err(); err != nil {
 		return ended(err, context.Cause(t.ctx))
 	}
-	return nil
+	return t.p.c.r.tenure.holds()
 }

@@ -12,6 +12,8 @@ import (
 func (t *treeCopy) copy(e Entry) error {
 	name := e.Path()[t.start:]
 	switch {
+	case e.Truncated():
+		return errDenied // no limit of this walk marks what it cuts
 	case e.IsDir():
 		return t.dir(e, name)
 	case e.Type()&fs.ModeSymlink != 0:
@@ -143,6 +145,10 @@ func (t *treeCopy) symlink(e Entry, name string) error {
 	case LinksFail:
 		return ErrSymlink
 	}
+	in := e.place()
+	if err := in.admitLeaf(); err != nil {
+		return err
+	}
 	target, err := e.dir.r.sys.readlink(e.dir.h, e.name)
 	if err != nil {
 		return err
@@ -195,6 +201,9 @@ func (r *Root) finishDir(name string, mode fs.FileMode) error {
 	}
 	defer r.sys.close(h)
 	st, err := r.sys.stat(h, "", false)
+	if err == nil {
+		err = c.permitObject(StepAttrib, &st)
+	}
 	if err == nil {
 		err = setMode(r.sys, h, st.mode&allModes, st.mode&specialModes|mode)
 	}

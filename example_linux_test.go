@@ -97,3 +97,44 @@ func ExamplePolicy_Meet() {
 	fmt.Println(p.Rights == caproot.Read|caproot.List, p.Within(caproot.Workspace()))
 	// Output: true true
 }
+
+// A host hands a plugin part of a directory: it may work in "out", not touch
+// "out/.git", write no more than a kilobyte, and only what the host approves.
+func ExampleRoot_Grant() {
+	r, done := scratch()
+	defer done()
+	r.MkdirAll("out/.git", 0o755)
+	grant, err := r.Grant("out", caproot.Grant{
+		Policy: caproot.Workspace(),
+		Deny:   []string{".git"},
+		Budget: &caproot.Budget{Bytes: 1 << 10, Files: 10},
+		Before: func(m caproot.Mutation) error {
+			if m.Step == caproot.StepRemove {
+				return errors.New("nothing is removed here")
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer grant.Close()
+	plugin := grant.Plugin() // no *os.File, no path of the host
+
+	_, err = plugin.Put("report", []byte("hello"), caproot.PutOptions{})
+	fmt.Println("put:", err)
+	_, err = plugin.Put("x/../.GIT/config", nil, caproot.PutOptions{Parents: true})
+	fmt.Println("denied:", caproot.Code(err))
+	fmt.Println("asked:", caproot.Code(plugin.Remove("report")))
+	_, err = plugin.Put("big", make([]byte, 2000), caproot.PutOptions{})
+	fmt.Println("too much:", caproot.Code(err), grant.Spent())
+	grant.Revoke()
+	_, err = plugin.ReadFile("report")
+	fmt.Println("revoked:", caproot.Code(err))
+	// Output:
+	// put: <nil>
+	// denied: policy
+	// asked: policy
+	// too much: too-large {5 1}
+	// revoked: revoked
+}

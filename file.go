@@ -91,6 +91,9 @@ func (f *File) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if f.r.tenure.told {
+		f.r.report(op, f.name, "", err)
+	}
 	return &fs.PathError{Op: op, Path: f.name, Err: err}
 }
 
@@ -99,7 +102,19 @@ func (f *File) enter() error {
 	if f.r.life.state.Load() >= closing {
 		return fs.ErrClosed
 	}
-	return f.life.enter()
+	if err := f.r.tenure.enter(); err != nil {
+		return err
+	}
+	err := f.life.enter()
+	if err != nil {
+		f.r.tenure.leave()
+	}
+	return err
+}
+
+func (f *File) leave() {
+	f.life.leave()
+	f.r.tenure.leave()
 }
 
 // Read reads from the file's offset; at the end it returns io.EOF.
@@ -107,7 +122,7 @@ func (f *File) Read(p []byte) (int, error) {
 	if err := f.enter(); err != nil {
 		return 0, f.fail("read", err)
 	}
-	defer f.life.leave()
+	defer f.leave()
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -123,7 +138,7 @@ func (f *File) ReadAt(p []byte, offset int64) (n int, err error) {
 	if err := f.enter(); err != nil {
 		return 0, f.fail("readat", err)
 	}
-	defer f.life.leave()
+	defer f.leave()
 	if offset < 0 {
 		return 0, f.fail("readat", fs.ErrInvalid)
 	}
@@ -146,7 +161,7 @@ func (f *File) Write(p []byte) (int, error) {
 	if err := f.enter(); err != nil {
 		return 0, f.fail("write", err)
 	}
-	defer f.life.leave()
+	defer f.leave()
 	if limit := f.r.policy.MaxWriteBytes; limit != NoLimit {
 		// Two writes must not both find room for themselves.
 		f.mu.Lock()
@@ -159,7 +174,12 @@ func (f *File) Write(p []byte) (int, error) {
 			return 0, f.fail("write", err)
 		}
 	}
+	ledger := f.r.tenure.ledger
+	if err := ledger.reserve(Budget{Bytes: int64(len(p))}); err != nil {
+		return 0, f.fail("write", err)
+	}
 	n, err := writeAll(f.r.sys, f.h, p)
+	ledger.refund(Budget{Bytes: int64(len(p) - n)})
 	return n, f.fail("write", err)
 }
 
@@ -182,24 +202,27 @@ func (f *File) WriteAt(p []byte, offset int64) (n int, err error) {
 	if err := f.enter(); err != nil {
 		return 0, f.fail("writeat", err)
 	}
-	defer f.life.leave()
+	defer f.leave()
 	switch {
 	case offset < 0 || f.how&appending != 0:
 		return 0, f.fail("writeat", fs.ErrInvalid)
 	case offset > f.r.policy.MaxWriteBytes-int64(len(p)):
 		return 0, f.fail("writeat", ErrTooLarge)
 	}
-	for n < len(p) {
-		m, err := f.r.sys.writeAt(f.h, p[n:], offset+int64(n))
+	ledger := f.r.tenure.ledger
+	if err := ledger.reserve(Budget{Bytes: int64(len(p))}); err != nil {
+		return 0, f.fail("writeat", err)
+	}
+	for n < len(p) && err == nil {
+		var m int
+		m, err = f.r.sys.writeAt(f.h, p[n:], offset+int64(n))
 		if err == nil && m == 0 {
 			err = io.ErrShortWrite
 		}
-		if err != nil {
-			return n, f.fail("writeat", err)
-		}
 		n += m
 	}
-	return n, nil
+	ledger.refund(Budget{Bytes: int64(len(p) - n)})
+	return n, f.fail("writeat", err)
 }
 
 // Seek moves the offset, as io.Seeker says. On a directory Seek(0, io.SeekStart)
@@ -208,7 +231,7 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 	if err := f.enter(); err != nil {
 		return 0, f.fail("seek", err)
 	}
-	defer f.life.leave()
+	defer f.leave()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.listed = nil
@@ -221,7 +244,7 @@ func (f *File) Stat() (fs.FileInfo, error) {
 	if err := f.enter(); err != nil {
 		return nil, f.fail("stat", err)
 	}
-	defer f.life.leave()
+	defer f.leave()
 	st, err := f.r.sys.stat(f.h, "", false)
 	if err != nil {
 		return nil, f.fail("stat", err)
@@ -234,11 +257,15 @@ func (f *File) Truncate(size int64) error {
 	if err := f.enter(); err != nil {
 		return f.fail("truncate", err)
 	}
-	defer f.life.leave()
+	defer f.leave()
 	if size > f.r.policy.MaxWriteBytes {
 		return f.fail("truncate", ErrTooLarge)
 	}
-	return f.fail("truncate", f.r.sys.truncate(f.h, size))
+	c := call{r: f.r}
+	if f.r.tenure.parent != nil {
+		c.g = new(grantedCall)
+	}
+	return f.fail("truncate", c.truncate(f.h, size))
 }
 
 // Sync flushes the file to stable storage.
@@ -246,7 +273,7 @@ func (f *File) Sync() error {
 	if err := f.enter(); err != nil {
 		return f.fail("sync", err)
 	}
-	defer f.life.leave()
+	defer f.leave()
 	return f.fail("sync", f.r.sys.sync(f.h))
 }
 
@@ -260,7 +287,7 @@ func (f *File) ReadDir(n int) ([]fs.DirEntry, error) {
 	if err := f.enter(); err != nil {
 		return nil, f.fail("readdir", err)
 	}
-	defer f.life.leave()
+	defer f.leave()
 	if f.r.policy.Rights&List == 0 {
 		return nil, f.fail("readdir", because(ErrPolicy, "needs List"))
 	}

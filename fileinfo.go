@@ -78,6 +78,9 @@ func (e *dirEntry) stat(c *call) (status, error) {
 	if !now.sameNumbers(&e.id) {
 		return status{}, because(ErrChanged, "the listed directory was replaced")
 	}
+	if err := c.admitEntry(h, e.name); err != nil {
+		return status{}, err
+	}
 	st, err := c.r.sys.stat(h, e.name, true)
 	if err == nil && c.r.policy.Mounts == MountsStay && !st.onMount(c.r.mount) {
 		err = ErrMount

@@ -21,7 +21,7 @@ func (r *Root) Link(oldName, newName string) error {
 	}
 	defer from.end()
 	defer to.end()
-	return linkError(&verbLink, oldName, newName, link(&from, &to))
+	return from.failLink(newName, link(&from, &to))
 }
 
 func link(from, to *call) error {
@@ -38,8 +38,12 @@ func link(from, to *call) error {
 	if to.shape.MustDir {
 		return errNotDir
 	}
+	if err := from.permitAt(StepLink, 1, &from.place, &to.place); err != nil {
+		return err
+	}
 	sys := from.r.sys
-	if err := sys.link(from.dir, from.leaf, to.dir, to.leaf); err != nil {
+	err = sys.link(from.dir, from.leaf, to.dir, to.leaf)
+	if from.settleSpent(err == nil); err != nil {
 		return err
 	}
 	// RACE: the old name may have been given to another object after the look.
@@ -75,7 +79,9 @@ func (r *Root) Symlink(target, newName string) error {
 		return linkError(&verbSymlink, target, newName, cause(err))
 	}
 	defer c.end()
-	return linkError(&verbSymlink, target, newName, c.symlink(target))
+	err := c.symlink(target)
+	c.note(err)
+	return linkError(&verbSymlink, target, newName, err)
 }
 
 func (c *call) symlink(target string) error {
@@ -92,7 +98,11 @@ func (c *call) symlink(target string) error {
 	if c.r.policy.LinkTargets == TargetsInside && (absolute || leaves(c.parent, target, c.r.policy.Names)) {
 		return because(ErrEscape, "target leaves the root")
 	}
-	return c.r.sys.symlink(target, c.dir, c.leaf)
+	if err = c.permit(StepSymlink, 1); err == nil {
+		err = c.r.sys.symlink(target, c.dir, c.leaf)
+	}
+	c.settleSpent(err == nil)
+	return err
 }
 
 // leaves tells whether target, as text, climbs over the root from the
@@ -115,10 +125,14 @@ func leaves(dir, target string, p pathsafe.Profile) bool {
 
 // beginBoth begins a verb with two names.
 func beginBoth(r *Root, v *verb, from, to *call, oldName, newName string) error {
+	if r.tenure.parent != nil {
+		from.g, to.g = &grantedCall{to: newName}, &grantedCall{quiet: true}
+	}
 	if err := from.begin(r, v, oldName); err != nil {
 		return linkError(v, oldName, newName, cause(err))
 	}
 	if err := to.begin(r, v, newName); err != nil {
+		from.note(cause(err))
 		from.end()
 		return linkError(v, oldName, newName, cause(err))
 	}
@@ -130,6 +144,12 @@ func toParents(from, to *call) error {
 		return err
 	}
 	return to.toParent()
+}
+
+// failLink is fail for verbs with two names.
+func (c *call) failLink(to string, err error) error {
+	c.note(err)
+	return linkError(c.verb, c.name, to, err)
 }
 
 // cause takes the wrapping of fail or linkError off again.

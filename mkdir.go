@@ -24,7 +24,11 @@ func (r *Root) Mkdir(name string, perm fs.FileMode) error {
 	if err != nil {
 		return c.fail(err)
 	}
-	return c.fail(r.sys.mkdir(c.dir, c.leaf, perm))
+	if err = c.permit(StepMkdir, 1); err == nil {
+		err = r.sys.mkdir(c.dir, c.leaf, perm)
+	}
+	c.settleSpent(err == nil)
+	return c.fail(err)
 }
 
 // MkdirAll makes a directory and its missing parents. An existing directory is
@@ -39,7 +43,7 @@ func (r *Root) MkdirAll(name string, perm fs.FileMode) error {
 	if err != nil {
 		return c.fail(err)
 	}
-	if r.beneath != nil {
+	if r.beneath != nil && r.deny == nil {
 		h, err := r.beneath.openBeneath(r.dir, c.shape.Path, pathOnly|directoryOnly|followLeaf, 0, c.beneathRule())
 		if err == nil {
 			r.sys.close(h)
@@ -51,5 +55,6 @@ func (r *Root) MkdirAll(name string, perm fs.FileMode) error {
 	}
 	w := c.walker()
 	w.making, w.makeDir = true, perm
+	w.maker = c.maker()
 	return c.fail(c.walkTo(&w, c.shape.Path))
 }

@@ -52,7 +52,7 @@ func (r *Root) move(v *verb, oldName, newName string, o MoveOptions) (identity.R
 	defer from.end()
 	defer to.end()
 	receipt, err := move(&from, &to, &o)
-	return receipt, linkError(v, oldName, newName, err)
+	return receipt, from.failLink(newName, err)
 }
 
 func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) {
@@ -70,6 +70,9 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 		err = from.admitMove(&st, o, source, to.shape.MustDir)
 	}
 	if err != nil {
+		return receipt, err
+	}
+	if err := from.permitAt(StepRename, 0, &from.place, &to.place); err != nil {
 		return receipt, err
 	}
 	t := telling{op: "move", object: source, asked: from.durability(o.Durability)}

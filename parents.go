@@ -32,6 +32,10 @@ func (p *publication) toPlace() error {
 	}
 	w := c.walker()
 	w.making, w.makeDir, w.exact, w.durable = true, mode, true, p.o.Durability == DurabilityDir
-	c.leaf = c.shape.Leaf
-	return c.walkTo(&w, c.shape.Parent)
+	c.leaf, w.goal = c.shape.Leaf, c.shape.Leaf
+	w.maker = c.maker()
+	if err := c.walkTo(&w, c.shape.Parent); err != nil {
+		return err
+	}
+	return c.admitLeaf()
 }

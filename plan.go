@@ -16,6 +16,7 @@ type verb struct {
 	changes bool // links by MutationLinks, not Links
 	traced  bool // wants the canonical path: a receipt will tell it
 	exports bool // hands out an *os.File, whose type must be known
+	inside  bool // works in the directory that is named
 }
 
 // call is one public method at work: its checks, its place, its errors. It
@@ -30,7 +31,8 @@ type call struct {
 	name  string
 	shape pathsafe.Shape
 	place
-	noFollow bool // a link in the last component is refused whatever the rule
+	noFollow bool         // a link in the last component is refused whatever the rule
+	g        *grantedCall // nil when the root is not a grant
 }
 
 // place is a directory held open and a component in it.
@@ -47,14 +49,23 @@ func (p *place) canonical() string { return joinCanonical(p.parent, p.leaf) }
 // begin takes the call in: root open, verb allowed, spelling acceptable.
 func (c *call) begin(r *Root, v *verb, name string) error {
 	c.r, c.verb, c.name = r, v, name
-	if err := r.life.enter(); err != nil {
-		return c.fail(err)
+	if r.tenure.parent != nil && c.g == nil {
+		c.g = new(grantedCall)
+	}
+	if err := r.enter(); err != nil {
+		return c.turnAway(err)
 	}
 	if err := c.admit(); err != nil {
-		r.life.leave()
-		return c.fail(err)
+		defer r.leave()
+		return c.turnAway(err)
 	}
 	return nil
+}
+
+func (c *call) turnAway(err error) error {
+	err = c.fail(err)
+	c.report()
+	return err
 }
 
 func (c *call) admit() error {
@@ -96,8 +107,12 @@ func nameError(err error) error {
 
 // end lets go of the place and of the root.
 func (c *call) end() {
+	defer c.r.leave()
 	c.leavePlace()
-	c.r.life.leave()
+	if c.g != nil {
+		c.refund()
+		c.report()
+	}
 }
 
 func (c *call) leavePlace() {
@@ -112,8 +127,19 @@ func (c *call) fail(err error) error {
 	if err == nil {
 		return nil
 	}
+	c.note(err)
 	return &fs.PathError{Op: c.verb.name, Path: c.name, Err: err}
 }
+
+// note keeps how the call ended for those who are told.
+func (c *call) note(err error) {
+	if c.g != nil {
+		c.g.outcome = err
+	}
+}
+
+// traced tells whether the call must know its canonical path.
+func (c *call) traced() bool { return c.verb.traced || c.verb.changes && c.r.tenure.asks }
 
 func (c *call) links() LinkRule {
 	if c.verb.changes {
@@ -124,10 +150,14 @@ func (c *call) links() LinkRule {
 
 func (c *call) walker() walker {
 	p := &c.r.policy
-	return walker{
+	w := walker{
 		sys: c.r.sys, root: c.r.dir, stay: p.Mounts == MountsStay, mount: c.r.mount,
 		profile: p.Names, links: c.links(),
 	}
+	if c.r.deny != nil {
+		w.deny = &denyTrail{c.r.deny.list, []denyAt{c.r.deny.start}}
+	}
+	return w
 }
 
 func (c *call) beneathRule() (rule beneathRule) {
@@ -154,18 +184,21 @@ func (c *call) toParent() error {
 	}
 	c.leaf = c.shape.Leaf
 	if first, _ := pathsafe.Next(c.shape.Parent, c.r.policy.Names); first == "" {
-		c.dir = c.r.dir
-		return nil
+		c.dir, c.parent = c.r.dir, ""
+		if c.r.deny != nil {
+			c.g.at = c.r.deny.start
+		}
+		return c.admitLeaf()
 	}
-	if c.r.beneath != nil && !(c.verb.traced && c.shape.DotDot) {
+	if c.r.beneath != nil && c.r.deny == nil && !(c.traced() && c.shape.DotDot) {
 		rule := c.beneathRule()
-		if c.verb.traced {
+		if c.traced() {
 			rule |= noSymlinks
 		}
 		dir, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Parent, pathOnly|directoryOnly|followLeaf, 0, rule)
 		if err == nil {
 			c.dir, c.owned, c.containment = dir, true, KernelAtomic
-			if c.verb.traced {
+			if c.traced() {
 				c.parent = pathsafe.Canonical(c.shape.Parent)
 			}
 			return nil
@@ -175,7 +208,10 @@ func (c *call) toParent() error {
 		}
 	}
 	w := c.walker()
-	return c.walkTo(&w, c.shape.Parent)
+	if err := c.walkTo(&w, c.shape.Parent); err != nil {
+		return err
+	}
+	return c.admitLeaf()
 }
 
 // undecided is true for an answer of the kernel's resolver that has several
@@ -205,11 +241,14 @@ func (c *call) walkTo(w *walker, path string) error {
 // settle takes over the directory a walk ended in.
 func (c *call) settle(w *walker) error {
 	c.dir, c.owned, c.containment, c.parent = c.r.dir, false, KernelAtomic, ""
+	if w.deny != nil {
+		c.g.at = w.denyAt()
+	}
 	if w.depth == 0 {
 		return nil
 	}
 	confirm := c.r.policy.Containment != Walked
-	if c.verb.traced || confirm {
+	if c.traced() || confirm {
 		c.parent = w.canonical()
 	}
 	c.dir, c.owned, c.containment = w.release(), true, Walked
@@ -251,6 +290,9 @@ func (c *call) open(how openHow, perm fs.FileMode) (handle, error) {
 	if c.shape.MustDir {
 		how |= directoryOnly
 	}
+	if c.r.deny != nil || c.verb.changes && c.r.tenure.meters() {
+		return c.openPlaced(how, perm)
+	}
 	if c.r.beneath != nil {
 		h, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Path, how, perm, c.beneathRule())
 		if err == nil || !undecided(err) {
@@ -280,86 +322,6 @@ func (c *call) openAgain(how openHow, perm fs.FileMode) (handle, error) {
 		}
 	}
 	return noHandle, ErrUnstable
-}
-
-func (c *call) walkOpen(how openHow, perm fs.FileMode) (handle, error) {
-	w := c.walker()
-	defer w.close()
-	w.rest = c.shape.Path
-	c.containment = Walked
-	for range maxRaces {
-		leaf, err := w.toLeaf()
-		if err != nil {
-			return noHandle, err
-		}
-		if leaf == "" {
-			leaf = "."
-		}
-		h, err := w.openLeaf(leaf, how, perm)
-		if err != errFollowed {
-			return h, err
-		}
-	}
-	return noHandle, ErrUnstable
-}
-
-// errFollowed is openLeaf's answer when there is more to walk.
-var errFollowed = errors.New("link followed")
-
-// openLeaf opens the last component, or splices it in when it is a link that
-// the call follows.
-func (w *walker) openLeaf(leaf string, how openHow, perm fs.FileMode) (handle, error) {
-	if w.mustDir {
-		if how&creating != 0 {
-			// O_CREAT with O_DIRECTORY made a file before Linux 6.4.
-			return noHandle, syscall.EISDIR
-		}
-		how |= directoryOnly
-	}
-	h, err := w.sys.open(w.here(), leaf, how&^followLeaf, perm)
-	switch {
-	case err == nil && how&pathOnly != 0 && how&followLeaf != 0:
-		st, serr := w.sys.stat(h, "", false)
-		if serr == nil && !st.isLink() {
-			break
-		}
-		w.sys.close(h)
-		if serr != nil {
-			return noHandle, serr
-		}
-		return noHandle, w.followLeaf(leaf, how, syscall.ELOOP)
-	case err != nil && maybeLink(err):
-		return noHandle, w.followLeaf(leaf, how, err)
-	case err != nil:
-		return noHandle, err
-	}
-	if w.stay {
-		if err := w.checkMount(h); err != nil {
-			w.sys.close(h)
-			return noHandle, err
-		}
-	}
-	return h, nil
-}
-
-func (w *walker) followLeaf(leaf string, how openHow, cause error) error {
-	rule := w.links
-	if how&followLeaf == 0 {
-		w.links = LinksRefuse
-	}
-	err := w.follow(leaf)
-	w.links = rule
-	switch {
-	case err == nil:
-		return errFollowed
-	case err != errNotLink:
-		return err
-	case cause == syscall.ELOOP:
-		// It was a link a moment ago.
-		w.rest = leaf
-		return errFollowed
-	}
-	return cause
 }
 
 // linkError is fail for verbs with two names.

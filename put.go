@@ -160,7 +160,7 @@ func (r *Root) stage(v *verb, name string, o PutOptions) (*Staged, error) {
 	if err := s.c.begin(r, v, name); err != nil {
 		return nil, err
 	}
-	defer r.life.leave()
+	defer r.leave()
 	s.p = publication{c: &s.c, o: o}
 	err := s.p.open(0)
 	if err == nil && !s.c.owned {
@@ -172,6 +172,7 @@ func (r *Root) stage(v *verb, name string, o PutOptions) (*Staged, error) {
 	if err != nil {
 		err = s.c.fail(s.p.end(err))
 		s.c.leavePlace()
+		s.c.report()
 		return nil, err
 	}
 	return s, nil
@@ -185,7 +186,7 @@ func (s *Staged) Write(data []byte) (int, error) {
 	if err := s.enter(); err != nil {
 		return 0, s.c.fail(err)
 	}
-	defer s.c.r.life.leave()
+	defer s.c.r.leave()
 	n, err := s.p.write(data)
 	return n, s.c.fail(err)
 }
@@ -194,7 +195,7 @@ func (s *Staged) enter() error {
 	if s.done {
 		return fs.ErrClosed
 	}
-	return s.c.r.life.enter()
+	return s.c.r.enter()
 }
 
 // File returns a further descriptor of the file that will be published. It
@@ -207,12 +208,17 @@ func (s *Staged) File() (*os.File, error) {
 	if err := s.enter(); err != nil {
 		return nil, s.c.fail(err)
 	}
-	defer s.c.r.life.leave()
+	defer s.c.r.leave()
 	if s.c.r.policy.Rights&Share == 0 {
 		return nil, s.c.fail(because(ErrPolicy, "needs Share"))
 	}
-	if err := s.p.share(); err != nil {
-		s.p.broken = err
+	err := s.c.admitDescriptor()
+	if err == nil {
+		if err = s.p.share(); err != nil {
+			s.p.broken = err
+		}
+	}
+	if err != nil {
 		return nil, s.c.fail(err)
 	}
 	h, err := s.c.r.sys.dup(s.p.file)
@@ -229,11 +235,11 @@ func (s *Staged) Commit() (identity.Receipt, error) {
 	if s.done {
 		return s.receipt, s.err
 	}
-	if err := s.c.r.life.enter(); err != nil {
+	if err := s.c.r.enter(); err != nil {
 		s.end(err)
 		return s.receipt, s.err
 	}
-	defer s.c.r.life.leave()
+	defer s.c.r.leave()
 	receipt, err := s.commit()
 	s.receipt = receipt
 	s.end(err)
@@ -262,6 +268,7 @@ func (s *Staged) review() error {
 func (s *Staged) end(err error) {
 	s.done, s.err = true, s.c.fail(s.p.end(err))
 	s.c.leavePlace()
+	s.c.report()
 }
 
 // errAborted is what Commit returns after Abort.

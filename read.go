@@ -178,13 +178,13 @@ func (r *Root) Stat(name string) (fs.FileInfo, error) {
 // stat describes what the whole name leads to. A single component that is no
 // link needs no open: it is contained by construction.
 func (c *call) stat() (status, error) {
-	if leaf := c.shape.Leaf; c.shape.Parent == "" && leaf != "" && leaf != ".." {
+	if leaf := c.shape.Leaf; c.r.deny == nil && c.shape.Parent == "" && leaf != "" && leaf != ".." {
 		c.dir, c.leaf = c.r.dir, leaf
 		if st, err := c.leafStatus(); err == nil && !st.isLink() {
 			return st, nil
 		}
 	}
-	if c.r.beneath == nil {
+	if c.r.beneath == nil && c.r.deny == nil {
 		return c.walkStat()
 	}
 	h, err := c.open(pathOnly, 0)
@@ -291,7 +291,7 @@ func (c *call) lstat() (status, error) {
 	if leaf := c.shape.Leaf; leaf == "" || leaf == ".." {
 		return c.stat()
 	}
-	if c.r.beneath != nil && !c.shape.MustDir && c.shape.Parent != "" {
+	if c.r.beneath != nil && c.r.deny == nil && !c.shape.MustDir && c.shape.Parent != "" {
 		h, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Path, pathOnly, 0, c.beneathRule())
 		if err == nil {
 			return c.describe(h)

@@ -20,6 +20,9 @@ func (r *Root) Remove(name string) error {
 		return c.fail(err)
 	}
 	st, err := c.leafStatus()
+	if err == nil {
+		err = c.permit(StepRemove, 0)
+	}
 	if err != nil {
 		return c.fail(err)
 	}
@@ -55,6 +58,9 @@ func (c *call) removeIf(want *identity.Receipt) error {
 	}
 	mine, err := c.r.sys.stat(h, "", false)
 	if err != nil {
+		return err
+	}
+	if err := c.permit(StepRemove, 0); err != nil {
 		return err
 	}
 	named, err := c.leafStatus()

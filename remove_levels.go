@@ -91,7 +91,11 @@ func (e *emptying) isDir(l *emptyLevel, name string) bool {
 // because the directory it was in is held open.
 func (e *emptying) unlink(l *emptyLevel, name string, isDir bool) error {
 	sys := e.c.r.sys
-	err := sys.remove(l.dir, name, isDir)
+	err := e.permit(l, name)
+	if err != nil {
+		return err
+	}
+	err = sys.remove(l.dir, name, isDir)
 	if errors.Is(err, fs.ErrPermission) && e.ease(l) {
 		err = sys.remove(l.dir, name, isDir)
 	}
@@ -105,10 +109,34 @@ func (e *emptying) unlink(l *emptyLevel, name string, isDir bool) error {
 	return err
 }
 
-// ease gives the owner's permissions to a directory that refuses, once.
+// permit is passed before each removal. It may be called by several workers, so
+// it leaves the place of the call alone.
+func (e *emptying) permit(l *emptyLevel, name string) error {
+	c := e.c
+	if c.g == nil {
+		return c.r.tenure.holds()
+	}
+	in := call{r: c.r, verb: c.verb, g: new(grantedCall), place: place{dir: l.dir, leaf: name, parent: l.at.path()}}
+	if err := in.admitLeaf(); err != nil {
+		return err
+	}
+	return in.permit(StepRemove, 0)
+}
+
+// admit decides on a directory of the tree that is open.
+func (e *emptying) admit(h handle, st *status) error {
+	if e.c.r.deny == nil {
+		return nil
+	}
+	_, err := e.c.r.deny.list.object(e.c.r.sys, denyAt{}, h, st)
+	return err
+}
+
+// ease gives the owner's permissions to a directory that refuses, once; not
+// where somebody would have to be asked about it.
 func (e *emptying) ease(l *emptyLevel) bool {
 	p := &e.c.r.policy
-	if l.eased || !e.o.Force || p.Rights&Attrib == 0 || p.Modes&0o700 != 0o700 || l.st.mode&0o700 == 0o700 {
+	if l.eased || e.c.r.tenure.asks || !e.o.Force || p.Rights&Attrib == 0 || p.Modes&0o700 != 0o700 || l.st.mode&0o700 == 0o700 {
 		return false
 	}
 	l.eased = true
@@ -127,6 +155,9 @@ func (e *emptying) open(dir handle, name string, at *trail) (*emptyLevel, error)
 	}
 	if err == nil && e.stay && !l.st.onMount(e.mount) {
 		err = ErrMount
+	}
+	if err == nil {
+		err = e.admit(l.dir, &l.st)
 	}
 	if err != nil && l != nil && l.dir != noHandle {
 		sys.close(l.dir)
@@ -150,6 +181,10 @@ func (e *emptying) openClosed(dir handle, name string, at *trail) (*emptyLevel, 
 		l.dir = noHandle
 		return l, err
 	}
+	if err := e.admit(h, &l.st); err != nil {
+		l.dir = noHandle
+		return l, err
+	}
 	eased := e.ease(l)
 	l.dir = noHandle
 	if !eased {
@@ -169,7 +204,7 @@ func (e *emptying) descend(top *emptyLevel, name string) error {
 		return ErrTooLarge
 	}
 	l, err := e.open(top.dir, name, at)
-	if errors.Is(err, fs.ErrPermission) && e.afford() {
+	if errors.Is(err, fs.ErrPermission) && !errors.Is(err, ErrPolicy) && e.afford() {
 		// An empty directory that cannot be listed can still be removed.
 		if e.unlink(top, name, true) == nil {
 			return nil

@@ -152,6 +152,9 @@ func (m *removal) run() (absent bool, err error) {
 	if !m.afford() {
 		return false, nil
 	}
+	if err := c.permit(StepRemove, 0); err != nil {
+		return false, err
+	}
 	if err := c.r.sys.remove(c.dir, c.leaf, false); err != nil {
 		return false, err
 	}
@@ -240,6 +243,9 @@ func (m *removal) goOn() bool {
 	case <-m.done:
 		m.finish(m.cause())
 	default:
+		if err := m.c.r.tenure.holds(); err != nil {
+			m.finish(err)
+		}
 	}
 	return !m.over.Load()
 }

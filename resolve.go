@@ -40,6 +40,9 @@ type walker struct {
 	makeDir fs.FileMode // with this mode,
 	exact   bool        // whatever the umask,
 	durable bool        // and flushed, with the directory they are in
+	maker   maker       // is asked before each; nil when nobody is
+	goal    string      // the name that will be looked for where the walk ends
+	deny    *denyTrail  // nil when nothing is denied
 
 	rest    string  // still to walk
 	mustDir bool    // the target of the last link ended in a separator
@@ -96,6 +99,9 @@ func (w *walker) toLeaf() (leaf string, err error) {
 
 // enter opens the directory name in here(), following links as the rule says.
 func (w *walker) enter(name string) error {
+	if err := w.admitName(name); err != nil {
+		return err
+	}
 	for range maxRaces {
 		dir, err := w.sys.openDir(w.here(), name)
 		switch {
@@ -129,8 +135,8 @@ func (w *walker) enter(name string) error {
 
 // push makes dir, just opened as name, the directory the walk stands in.
 func (w *walker) push(dir handle, name string) error {
-	if w.stay {
-		if err := w.checkMount(dir); err != nil {
+	if w.stay || w.deny != nil {
+		if err := w.admitEntered(dir, name); err != nil {
 			w.sys.close(dir)
 			return err
 		}
@@ -147,6 +153,21 @@ func (w *walker) push(dir handle, name string) error {
 		w.first[w.depth] = step{dir, name}
 	}
 	w.depth++
+	return nil
+}
+
+// admitEntered decides on a directory, just opened as name, by its mount and by
+// what is denied.
+func (w *walker) admitEntered(dir handle, name string) error {
+	st, err := w.sys.stat(dir, "", w.stay)
+	switch {
+	case err != nil:
+		return err
+	case w.stay && !st.onMount(w.mount):
+		return ErrMount
+	case w.deny != nil:
+		return w.admitDir(dir, name, &st)
+	}
 	return nil
 }
 
@@ -209,6 +230,9 @@ var errNotLink = errors.New("not a symbolic link")
 
 // follow puts the target of the link name in front of what is left to walk.
 func (w *walker) follow(name string) error {
+	if err := w.admitName(name); err != nil {
+		return err
+	}
 	target, err := w.sys.readlink(w.here(), name)
 	if err != nil {
 		if notALink(err) || errors.Is(err, fs.ErrNotExist) {
@@ -266,7 +290,18 @@ func (w *walker) make(name string) error {
 	if w.leavesRoot() {
 		return ErrEscape
 	}
+	if err := w.admitPath(name); err != nil {
+		return err
+	}
+	if w.maker != nil {
+		if err := w.maker.permitMkdir(place{dir: w.here(), leaf: name, parent: w.canonical()}); err != nil {
+			return err
+		}
+	}
 	err := w.sys.mkdir(w.here(), name, w.makeDir)
+	if w.maker != nil {
+		w.maker.settleSpent(err == nil)
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

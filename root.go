@@ -31,6 +31,9 @@ type Root struct {
 	ino     uint64
 	mount   uint64
 	life    lifetime
+	tenure  *tenure
+	deny    *denied // nil when nothing is denied
+	below   string  // canonical path below the grant's directory
 	cleanup runtime.Cleanup
 	id      atomic.Pointer[identity.ID] // of the directory, once known
 }
@@ -46,7 +49,7 @@ func Open(dir string, p Policy) (*Root, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	r, err := newRoot(sys, h, dir, p)
+	r, err := newRoot(sys, h, dir, p, &tenure{})
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
@@ -75,7 +78,7 @@ func FromFile(dir *os.File, p Policy) (*Root, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: err}
 	}
-	r, err := newRoot(sys, h, dir.Name(), p)
+	r, err := newRoot(sys, h, dir.Name(), p, &tenure{})
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: err}
 	}
@@ -94,12 +97,12 @@ func FromOSRoot(r *os.Root, p Policy) (*Root, error) {
 }
 
 // newRoot takes h over, also when it fails.
-func newRoot(sys system, h handle, name string, p Policy) (*Root, error) {
+func newRoot(sys system, h handle, name string, p Policy, t *tenure) (*Root, error) {
 	st, err := sys.stat(h, "", true)
 	if err == nil && !st.isDir() {
 		err = errNotDir
 	}
-	r := &Root{sys: sys, dir: h, name: name, policy: p, dev: st.dev, ino: st.ino, mount: st.mount}
+	r := &Root{sys: sys, dir: h, name: name, policy: p, tenure: t, dev: st.dev, ino: st.ino, mount: st.mount}
 	if b, ok := sys.(beneathOpener); ok && kernelResolves() {
 		r.beneath = b
 	}
@@ -145,18 +148,21 @@ func (r *Root) Close() error {
 
 var (
 	verbFile     = verb{name: "file", needs: Share}
-	verbOpenRoot = verb{name: "openroot"}
+	verbOpenRoot = verb{name: "openroot", traced: true}
 )
 
 // File returns a descriptor of the root's directory: authority for everything
 // in it and above, meant for passing to another process. It needs the right
-// Share.
+// Share, and a grant without Deny, Before and Budget: a descriptor goes around them.
 func (r *Root) File() (*os.File, error) {
 	var c call
 	if err := c.begin(r, &verbFile, "."); err != nil {
 		return nil, err
 	}
 	defer c.end()
+	if err := c.admitDescriptor(); err != nil {
+		return nil, c.fail(err)
+	}
 	h, err := r.sys.dup(r.dir)
 	if err != nil {
 		return nil, c.fail(err)
@@ -171,18 +177,22 @@ func (r *Root) OpenRoot(name string) (*Root, error) {
 		return nil, err
 	}
 	defer c.end()
-	h, err := c.open(pathOnly|directoryOnly, 0)
+	sub, err := c.openRoot()
+	return sub, c.fail(err)
+}
+
+func (c *call) openRoot() (*Root, error) {
+	var h handle
+	var err error
+	if c.g != nil {
+		h, err = c.openPlaced(pathOnly|directoryOnly, 0) // where the grant goes on must be known
+	} else {
+		h, err = c.open(pathOnly|directoryOnly, 0)
+	}
 	if err != nil {
-		return nil, c.fail(err)
+		return nil, err
 	}
-	sub, err := newRoot(r.sys, h, joinDisplay(r.name, name), r.policy)
-	if err != nil {
-		return nil, c.fail(err)
-	}
-	if sub.beneath = r.beneath; r.bound != nil {
-		sub.bound = r.bound
-	}
-	return sub, nil
+	return c.subRoot(h, c.name, c.r.policy, c.r.tenure)
 }
 
 func joinDisplay(dir, name string) string {

@@ -26,10 +26,10 @@ var (
 
 // Identity returns the evidence of which directory the root is.
 func (r *Root) Identity() (identity.ID, error) {
-	if err := r.life.enter(); err != nil {
+	if err := r.enter(); err != nil {
 		return identity.ID{}, err
 	}
-	defer r.life.leave()
+	defer r.leave()
 	return r.self()
 }
 
@@ -64,12 +64,13 @@ func (r *Root) OpenParent(name string) (dir *Root, canonical string, err error) 
 	if err != nil {
 		return nil, "", c.fail(err)
 	}
-	dir, err = newRoot(r.sys, h, joinDisplay(r.name, c.parent), r.policy)
+	canonical = c.canonical()
+	c.leaf = "." // the place is what is opened
+	dir, err = c.subRoot(h, c.parent, r.policy, r.tenure)
 	if err != nil {
 		return nil, "", c.fail(err)
 	}
-	dir.beneath, dir.bound = r.beneath, r.bound
-	return dir, c.canonical(), nil
+	return dir, canonical, nil
 }
 
 // OpenFileNoFollow is OpenFile without following a link in the last component:
@@ -148,6 +149,9 @@ func (r *Root) RemoveSame(name string, f *os.File) error {
 		err = c.same(f)
 	}
 	if err == nil {
+		err = c.permit(StepRemove, 0)
+	}
+	if err == nil {
 		err = r.sys.remove(c.dir, c.leaf, false)
 	}
 	return c.fail(err)
@@ -165,7 +169,7 @@ func (r *Root) MoveSame(from, to string, f *os.File) error {
 	}
 	defer old.end()
 	defer c.end()
-	return linkError(&verbMoveSame, from, to, moveSame(&old, &c, f))
+	return old.failLink(to, moveSame(&old, &c, f))
 }
 
 func moveSame(from, to *call, f *os.File) error {
@@ -173,6 +177,9 @@ func moveSame(from, to *call, f *os.File) error {
 		return err
 	}
 	if err := from.same(f); err != nil {
+		return err
+	}
+	if err := from.permitAt(StepRename, 0, &from.place, &to.place); err != nil {
 		return err
 	}
 	if err := from.r.sys.rename(from.dir, from.leaf, to.dir, to.leaf, noReplace); err != nil {
@@ -197,7 +204,13 @@ func (r *Root) CreateUnnamed(dir string) (*os.File, error) {
 		return nil, err
 	}
 	defer c.end()
-	err := c.toDirectory()
+	err := c.admitExport(false)
+	if err == nil {
+		err = c.toDirectory()
+	}
+	if err == nil {
+		err = c.permit(StepStage, 0)
+	}
 	if err != nil {
 		return nil, c.fail(err)
 	}
@@ -249,7 +262,14 @@ func (c *call) nameUnnamed(f *os.File) error {
 	if _, err := c.exactMode(st.mode); err != nil {
 		return err
 	}
+	if err := c.spend(Budget{Bytes: st.size}); err != nil {
+		return err
+	}
+	if err := c.permit(StepPublish, 1); err != nil {
+		return err
+	}
 	err = c.r.sys.publish(handle(f.Fd()), c.dir, c.leaf)
+	c.settleSpent(err == nil)
 	runtime.KeepAlive(f)
 	if err == nil || !notHere(err) {
 		return err

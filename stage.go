@@ -73,6 +73,9 @@ func (p *publication) open(size int) (err error) {
 	if p.o.Digest {
 		p.sum = newSum()
 	}
+	if err := c.permit(StepStage, 1); err != nil {
+		return err
+	}
 	return p.stage()
 }
 
@@ -182,6 +185,9 @@ func (p *publication) write(data []byte) (n int, err error) {
 		p.broken = ErrTooLarge
 		return 0, p.broken
 	}
+	if p.broken = p.c.spend(Budget{Bytes: int64(len(data))}); p.broken != nil {
+		return 0, p.broken
+	}
 	n, p.broken = writeAll(p.c.r.sys, p.file, data)
 	p.size += int64(n)
 	if p.sum != nil {
@@ -225,6 +231,9 @@ func (p *publication) complete() error {
 // give attaches the file and tells how.
 func (p *publication) give() (telling, error) {
 	published, err := p.attach()
+	if err == nil {
+		p.c.keep()
+	}
 	return telling{op: p.c.verb.name, object: p.file, published: published, asked: p.o.Durability, ancestry: p.o.Ancestry}, err
 }
 
@@ -338,8 +347,10 @@ func setMode(sys system, h handle, have, want fs.FileMode) error {
 // discard takes a stage away that did not become the target.
 func (p *publication) discard() error {
 	if p.file == noHandle {
+		p.c.refund()
 		return nil
 	}
+	p.settleSpent()
 	var err error
 	if p.temp != "" {
 		if err = p.checkTemp(); err == nil {

@@ -13,7 +13,7 @@ func (c *call) toTarget() error {
 	if err := c.toParent(); err != nil {
 		return err
 	}
-	if c.links() < LinksFollow {
+	if c.links() < LinksFollow || c.noFollow {
 		return nil
 	}
 	st, err := c.r.sys.stat(c.dir, c.leaf, false)
@@ -42,7 +42,10 @@ func (c *call) toTarget() error {
 			c.leavePlace()
 			c.leaf = leaf
 			c.shape.MustDir = c.shape.MustDir || w.mustDir
-			return c.settle(&w)
+			if err := c.settle(&w); err != nil {
+				return err
+			}
+			return c.admitLeaf()
 		case err != nil:
 			return err
 		}

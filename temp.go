@@ -46,7 +46,7 @@ func (r *Root) temp(op, dir, pattern string, make func(string) error) (string, e
 	return "", &fs.PathError{Op: op, Path: dir, Err: ErrUnstable}
 }
 
-var verbSweep = verb{name: "sweep", needs: List | Remove, changes: true}
+var verbSweep = verb{name: "sweep", needs: List | Remove, changes: true, inside: true}
 
 // Sweep removes from the directory name the stages of replacements whose
 // process died, and returns how many. A stage is locked for as long as its
@@ -79,9 +79,15 @@ func (r *Root) Sweep(name string) (removed int, err error) {
 			}
 		}
 	}
-	c.dir = dir
+	if err := c.enterPlace(dir); err != nil {
+		return 0, c.fail(err)
+	}
 	for _, c.leaf = range names {
-		if c.sweepStage() {
+		swept, err := c.sweepStage()
+		if err != nil {
+			return removed, c.fail(err)
+		}
+		if swept {
 			removed++
 		}
 	}
@@ -90,19 +96,25 @@ func (r *Root) Sweep(name string) (removed int, err error) {
 
 // sweepStage looks at the type before it locks: the lock of a foreign file
 // would be noticed.
-func (c *call) sweepStage() bool {
+func (c *call) sweepStage() (bool, error) {
 	sys := c.r.sys
 	h, err := c.openLeaf(forRead | nonBlocking)
 	if err != nil {
-		return false
+		return false, nil
 	}
 	defer sys.close(h)
 	held, err := sys.stat(h, "", false)
 	if err != nil || !held.isRegular() || held.nlink != 1 || !isStage(c.leaf, held.ino) || sys.lock(h) != nil {
-		return false
+		return false, nil
+	}
+	if err = c.admitLeaf(); err == nil {
+		err = c.permit(StepRemove, 0)
+	}
+	if err != nil {
+		return false, err
 	}
 	named, err := sys.stat(c.dir, c.leaf, false)
-	return err == nil && named.sameNumbers(&held) && named.nlink == 1 && sys.remove(c.dir, c.leaf, false) == nil
+	return err == nil && named.sameNumbers(&held) && named.nlink == 1 && sys.remove(c.dir, c.leaf, false) == nil, nil
 }
 
 // isStage compares the file number that a name tells, if it tells one.

@@ -138,12 +138,23 @@ func (e Entry) status() (status, error) {
 // look asks for the entry's metadata in a directory that is sure to be open.
 func (e *Entry) look() (status, error) {
 	r := e.dir.r
+	if r.deny != nil {
+		in := e.place()
+		if err := in.admitLeaf(); err != nil {
+			return status{}, err
+		}
+	}
 	stay := r.policy.Mounts == MountsStay
 	st, err := r.sys.stat(e.dir.h, e.name, stay)
 	if err == nil && stay && !st.onMount(r.mount) {
 		err = ErrMount
 	}
 	return st, err
+}
+
+// place is a call at the entry.
+func (e *Entry) place() call {
+	return call{r: e.dir.r, verb: &verbWalk, g: &grantedCall{at: e.dir.at}, place: place{dir: e.dir.h, leaf: e.name}}
 }
 
 // Open opens the entry for reading, under the rules of Root.OpenView. A link is
@@ -167,6 +178,12 @@ func (c *call) openEntry(e Entry, how openHow) (handle, error) {
 	}
 	defer e.dir.life.leave()
 	c.dir, c.leaf = e.dir.h, e.name
+	if c.g != nil {
+		c.g.at = e.dir.at
+	}
+	if err := c.admitLeaf(); err != nil {
+		return noHandle, err
+	}
 	h, err := c.openLeaf(how)
 	if err != nil {
 		if maybeLink(err) {
@@ -174,7 +191,11 @@ func (c *call) openEntry(e Entry, how openHow) (handle, error) {
 		}
 		return noHandle, c.explainLeaf(err)
 	}
-	if _, err := c.admitOpen(h, how); err != nil {
+	_, err = c.positionOf(h)
+	if err == nil {
+		_, err = c.admitOpen(h, how)
+	}
+	if err != nil {
 		c.r.sys.close(h)
 		return noHandle, err
 	}
@@ -184,7 +205,8 @@ func (c *call) openEntry(e Entry, how openHow) (handle, error) {
 // Walk visits everything below the directory name, which is found as by
 // ReadDir; the start itself is not visited. Children are opened relative to the
 // directory that listed them, so no rename leads a walk out of the root. An
-// entry that vanishes is passed over.
+// entry that vanishes is passed over. A directory that a grant denies is seen,
+// Truncated, and not entered.
 //
 // One worker needs memory for a few directory reads and holds at most 50
 // descriptors; a tree deeper than that costs memory for the names beside the
@@ -292,6 +314,7 @@ type walkDir struct {
 	path   string // below the root; "" is the root, and for a long one ask fullPath
 	depth  int
 	linked bool // entered through a link
+	at     denyAt
 	h      handle
 	life   lifetime
 	users  atomic.Int32
@@ -311,7 +334,7 @@ func (d *walkDir) child(name string, h handle) *walkDir {
 
 // reopened is the same directory under a new handle.
 func (d *walkDir) reopened(h handle) *walkDir {
-	again := &walkDir{r: d.r, parent: d.parent, name: d.name, path: d.path, depth: d.depth, linked: d.linked, h: h}
+	again := &walkDir{r: d.r, parent: d.parent, name: d.name, path: d.path, depth: d.depth, linked: d.linked, at: d.at, h: h}
 	again.users.Store(1)
 	return again
 }

@@ -44,6 +44,12 @@ func (w *walking) begin() (*walkDir, error) {
 	}
 	w.mount = st.mount
 	first := &walkDir{r: c.r, h: h}
+	if c.r.deny != nil {
+		if first.at, err = c.positionOf(h); err != nil {
+			c.r.sys.close(h)
+			return nil, err
+		}
+	}
 	if c.shape.Path != "." {
 		first.path = pathsafe.Canonical(c.shape.Path)
 	}
@@ -122,39 +128,39 @@ func (w *walking) canceled() error {
 	case <-w.done:
 		return w.cause()
 	default:
-		return nil
+		return w.c.r.tenure.holds()
 	}
 }
 
 // errSeen is openDir's answer for what a walk does not enter through a link.
 var errSeen = errors.New("seen before, or no directory")
 
-func (w *walking) openDir(e Entry) (handle, error) {
-	h, err := w.openChild(e)
-	if err != nil || w.seen == nil {
-		return h, err
+func (w *walking) openDir(e Entry) (h handle, at denyAt, err error) {
+	if e.mode.IsDir() {
+		h, err = w.openChild(e)
+	} else if h, at, err = w.openPath(e.Path()); err == syscall.ENOTDIR || errors.Is(err, fs.ErrNotExist) {
+		err = errSeen
+	}
+	if err != nil || w.seen == nil && w.c.r.deny == nil {
+		return h, at, err
 	}
 	st, err := w.c.r.sys.stat(h, "", true)
-	if err == nil && !w.seen.first(&st) {
+	if err == nil && w.seen != nil && !w.seen.first(&st) {
 		err = errSeen
+	}
+	if err == nil && w.c.r.deny != nil && e.mode.IsDir() {
+		at, err = w.c.r.deny.list.object(w.c.r.sys, e.dir.at.name(e.name), h, &st)
 	}
 	if err != nil {
 		w.c.r.sys.close(h)
-		return noHandle, err
+		return noHandle, at, err
 	}
-	return h, nil
+	return h, at, nil
 }
 
 // openChild opens a directory relative to the one that listed it.
 func (w *walking) openChild(e Entry) (h handle, err error) {
 	r := w.c.r
-	if !e.mode.IsDir() {
-		h, err = w.openPath(e.Path())
-		if err == syscall.ENOTDIR || errors.Is(err, fs.ErrNotExist) {
-			return noHandle, errSeen
-		}
-		return h, err
-	}
 	// EXDEV is a mount, or a directory that was moved away while it was opened.
 	err = syscall.EXDEV
 	if r.beneath != nil {
@@ -187,19 +193,28 @@ func (w *walking) sameMount(h handle) error {
 	return err
 }
 
-// openPath resolves a path of the walk from the root, which links need.
-func (w *walking) openPath(path string) (handle, error) {
-	c := *w.c
-	var err error
+// openPath resolves a path of the walk from the root, which links need. Several
+// workers may do so: each has a call of its own.
+func (w *walking) openPath(path string) (h handle, at denyAt, err error) {
+	c := call{r: w.c.r, verb: w.c.verb, name: path}
+	if w.c.g != nil {
+		c.g = new(grantedCall)
+	}
+	defer c.leavePlace()
 	if c.shape, err = pathsafe.Parse(path, c.r.policy.Names); err != nil {
-		return noHandle, nameError(err)
+		return noHandle, at, nameError(err)
 	}
-	h, err := c.open(openForList, 0)
+	h, err = c.open(openForList, 0)
+	if err != nil {
+		return h, at, err
+	}
+	at, err = c.positionOf(h)
 	if err == nil && w.stay {
-		if err = w.sameMount(h); err != nil {
-			c.r.sys.close(h)
-			return noHandle, err
-		}
+		err = w.sameMount(h)
 	}
-	return h, err
+	if err != nil {
+		c.r.sys.close(h)
+		return noHandle, at, err
+	}
+	return h, at, nil
 }

@@ -109,7 +109,7 @@ func (s *strand) consider(top *walkLevel, de direntry) (e Entry, err error, seen
 		if errors.Is(err, fs.ErrNotExist) {
 			return e, nil, false
 		}
-		if err != nil && (!errors.Is(err, ErrMount) || !de.typed) {
+		if err != nil && (!errors.Is(err, ErrMount) && !errors.Is(err, errDenied) || !de.typed) {
 			return e, err, false
 		}
 		if err == nil {
@@ -126,6 +126,9 @@ func (s *strand) consider(top *walkLevel, de direntry) (e Entry, err error, seen
 	enter := step <= WalkSkip && (e.mode.IsDir() || w.o.FollowLinks && e.mode&fs.ModeSymlink != 0)
 	if enter && w.o.MaxDepth > 0 && e.Depth() >= w.o.MaxDepth && w.o.Truncate {
 		e.cut, enter = e.mode.IsDir(), false
+	}
+	if enter && e.dir.at.name(e.name).admit() != nil {
+		e.cut, enter = true, false
 	}
 	if enter {
 		s.into = e
@@ -155,7 +158,7 @@ func (s *strand) descend(e Entry) error {
 		s.over = true
 		return errBudget
 	}
-	h, err := s.w.openDir(e)
+	h, at, err := s.w.openDir(e)
 	if errors.Is(err, fs.ErrNotExist) || err == errSeen {
 		return nil
 	}
@@ -163,7 +166,7 @@ func (s *strand) descend(e Entry) error {
 		return err
 	}
 	dir := e.dir.child(e.name, h)
-	dir.linked = !e.mode.IsDir()
+	dir.linked, dir.at = !e.mode.IsDir(), at
 	if s.crew != nil && s.crew.give(dir) {
 		return nil
 	}
@@ -265,7 +268,7 @@ func (s *strand) regain(l, child *walkLevel) (h handle, err error) {
 	if path == "" {
 		path = "."
 	}
-	if h, err = s.w.openPath(path); err != nil {
+	if h, _, err = s.w.openPath(path); err != nil {
 		// Not wrapped: an ENOENT of the way must not pass for an absent name.
 		return noHandle, because(ErrChanged, "a directory was moved while it was walked: "+err.Error())
 	}

@@ -67,8 +67,15 @@ func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, erro
 		return nil, err
 	}
 	defer c.end()
+	if err := c.admitExport(false); err != nil {
+		return nil, c.fail(err)
+	}
 	h, isDir, err := c.openFile(how, perm)
 	if err != nil {
+		return nil, c.fail(err)
+	}
+	if err := c.admitExport(isDir); err != nil {
+		r.sys.close(h)
 		return nil, c.fail(err)
 	}
 	f, err := c.export(h, isDir, how)
@@ -102,10 +109,14 @@ func (r *Root) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	if int64(len(data)) > r.policy.MaxWriteBytes {
 		return c.fail(ErrTooLarge)
 	}
+	if err := c.spend(Budget{Bytes: int64(len(data))}); err != nil {
+		return c.fail(err)
+	}
 	h, _, err := c.openFile(forWrite|creating|truncating, perm)
 	if err != nil {
 		return c.fail(err)
 	}
+	c.keep()
 	_, err = writeAll(r.sys, h, data)
 	if cerr := r.sys.close(h); err == nil {
 		err = cerr
@@ -150,7 +161,7 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 // O_TRUNC would empty what turns out to be on another mount.
 func (c *call) inspects() bool {
 	p := &c.r.policy
-	return p.Special == SpecialRefuse || p.Hardlinks != HardlinksAllow || p.Mounts == MountsStay
+	return p.Special == SpecialRefuse || p.Hardlinks != HardlinksAllow || p.Mounts == MountsStay || c.g != nil
 }
 
 // takesAnything tells that no object the kernel opened could be refused.
@@ -223,15 +234,6 @@ func (c *call) admitChange(st *status) error {
 	return nil
 }
 
-// creationMode is a mode for a new object: type bits of a mode that came from
-// a Stat are dropped, the policy's mask works as a umask.
-func (c *call) creationMode(perm fs.FileMode) (fs.FileMode, error) {
-	if perm&specialModes != 0 {
-		return 0, because(ErrPolicy, "setuid, setgid and sticky are set by Chmod only")
-	}
-	return perm & fs.ModePerm & c.r.policy.Modes, nil
-}
-
 // AppendOptions are the options of Append.
 type AppendOptions struct {
 	// Mode is the exact mode of a file that Append makes, 0600 if zero.
@@ -266,6 +268,9 @@ func (c *call) append(data []byte, o AppendOptions) (receipt identity.Receipt, e
 	if int64(len(data)) > limit {
 		return receipt, ErrTooLarge
 	}
+	if err := c.spend(Budget{Bytes: int64(len(data))}); err != nil {
+		return receipt, err
+	}
 	how := forWrite | appending
 	if !o.Existing {
 		how |= creating
@@ -282,6 +287,7 @@ func (c *call) append(data []byte, o AppendOptions) (receipt identity.Receipt, e
 	if int64(len(data)) > limit-st.size {
 		return receipt, ErrTooLarge
 	}
+	c.keep()
 	if n, err := writeAll(c.r.sys, h, data); err != nil {
 		return receipt, &detail{err, fmt.Sprintf("%d of %d bytes appended", n, len(data)), nil}
 	}
@@ -306,10 +312,7 @@ func (c *call) openTraced(how openHow, mode fs.FileMode) (handle, error) {
 	if c.shape.MustDir {
 		return noHandle, syscall.EISDIR
 	}
-	if err := c.toTarget(); err != nil {
-		return noHandle, err
-	}
-	h, made, err := c.openOrMake(how|c.cautious(), mode)
+	h, made, err := c.openTarget(how|c.cautious(), mode)
 	if err != nil {
 		if maybeLink(err) {
 			err = ErrSymlink
@@ -351,6 +354,18 @@ func (c *call) openOrMake(how openHow, mode fs.FileMode) (h handle, made bool, e
 	return noHandle, false, ErrUnstable
 }
 
+// openTarget finds the target, opens or makes it, and knows which.
+func (c *call) openTarget(how openHow, mode fs.FileMode) (h handle, made bool, err error) {
+	if c.g != nil {
+		h, err = c.openPlaced(how, mode)
+		return h, c.g.made, err
+	}
+	if err := c.toTarget(); err != nil {
+		return noHandle, false, err
+	}
+	return c.openOrMake(how, mode)
+}
+
 // explainLeaf is explainOpen for the leaf of a place.
 func (c *call) explainLeaf(err error) error {
 	if !maybeSpecial(err) {
@@ -360,24 +375,6 @@ func (c *call) explainLeaf(err error) error {
 		return &detail{ErrSpecial, err.Error(), err}
 	}
 	return err
-}
-
-// Truncate changes the size of a file.
-func (r *Root) Truncate(name string, size int64) error {
-	var c call
-	if err := c.begin(r, &verbTruncate, name); err != nil {
-		return err
-	}
-	defer c.end()
-	if size > r.policy.MaxWriteBytes {
-		return c.fail(ErrTooLarge)
-	}
-	h, _, err := c.openFile(forWrite, 0)
-	if err != nil {
-		return c.fail(err)
-	}
-	defer r.sys.close(h)
-	return c.fail(r.sys.truncate(h, size))
 }
 
 // writeAll writes all of p and tells how much it wrote. A write that takes

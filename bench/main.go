@@ -272,7 +272,14 @@ func putRows(base string, r *caproot.Root) []row {
 	if err != nil {
 		return nil
 	}
+	denying, err := grantDenying(base, loose, 100)
+	if err != nil {
+		return nil
+	}
 	return []row{
+		{"Put 4 KiB, not synced, 100 denied names", []contender{
+			{"caproot", func() error { _, err := denying.Put("put", data, caproot.PutOptions{}); return err }},
+			{"none denied", func() error { _, err := loose.Put("put", data, caproot.PutOptions{}); return err }}}},
 		{"Put 4 KiB, not synced, new", []contender{
 			{"caproot", func() error { _, err := loose.Put(fresh(), data, caproot.PutOptions{}); return err }},
 			{"os.WriteFile", func() error { return os.WriteFile(filepath.Join(base, fresh()), data, 0o644) }}}},
@@ -283,6 +290,19 @@ func putRows(base string, r *caproot.Root) []row {
 			{"caproot", func() error { _, err := r.Put("put", data, p); return err }},
 			{"renameio", func() error { return renameio.WriteFile(path, data, 0o644) }}}},
 	}
+}
+
+// grantDenying grants the directory of r without n directories in it.
+func grantDenying(base string, r *caproot.Root, n int) (*caproot.Root, error) {
+	var deny []string
+	for i := range n {
+		name := fmt.Sprintf("denied/%d", i)
+		if err := os.MkdirAll(filepath.Join(base, name), 0o755); err != nil {
+			return nil, err
+		}
+		deny = append(deny, name)
+	}
+	return r.Grant(".", caproot.Grant{Policy: r.Policy(), Deny: deny})
 }
 
 func loosePolicy() caproot.Policy {

@@ -14,17 +14,18 @@ import (
 
 // rootFlags are the root and its policy. A rule that is not said is the policy's.
 type rootFlags struct {
-	Root          string  `arg:"" help:"Directory that is not left."`
-	Policy        string  `default:"workspace" placeholder:"POLICY" help:"read-only, workspace, extract, compat, or a file FILE.json. Default: workspace."`
-	Links         *string `enum:"refuse,follow-parents,follow,resolve-in-root" placeholder:"RULE" help:"Symbolic links that reading follows: ${enum}."`
-	MutationLinks *string `enum:"refuse,follow-parents,follow,resolve-in-root" placeholder:"RULE" help:"Symbolic links that changing follows: ${enum}."`
-	Hardlinks     *string `enum:"refuse,refuse-mutation,allow" placeholder:"RULE" help:"Files with more than one name: ${enum}."`
-	Mounts        *string `enum:"stay,cross" placeholder:"RULE" help:"Mount points in the way: ${enum}."`
-	Special       *string `enum:"refuse,allow" placeholder:"RULE" help:"FIFOs, sockets and devices: ${enum}."`
-	Names         *string `enum:"host,portable" placeholder:"RULES" help:"Names that are accepted: ${enum}."`
-	MaxBytes      *int64  `placeholder:"N" help:"Limit on the size of a file that is read or written, in bytes."`
-	Durability    *string `enum:"none,file,dir" placeholder:"WHAT" help:"What is on stable storage when the command ends: ${enum}."`
-	RequireKernel bool    `help:"Refuse unless the kernel resolves whole paths inside the root."`
+	Root          string   `arg:"" help:"Directory that is not left."`
+	Policy        string   `default:"workspace" placeholder:"POLICY" help:"read-only, workspace, extract, compat, or a file FILE.json. Default: workspace."`
+	Links         *string  `enum:"refuse,follow-parents,follow,resolve-in-root" placeholder:"RULE" help:"Symbolic links that reading follows: ${enum}."`
+	MutationLinks *string  `enum:"refuse,follow-parents,follow,resolve-in-root" placeholder:"RULE" help:"Symbolic links that changing follows: ${enum}."`
+	Hardlinks     *string  `enum:"refuse,refuse-mutation,allow" placeholder:"RULE" help:"Files with more than one name: ${enum}."`
+	Mounts        *string  `enum:"stay,cross" placeholder:"RULE" help:"Mount points in the way: ${enum}."`
+	Special       *string  `enum:"refuse,allow" placeholder:"RULE" help:"FIFOs, sockets and devices: ${enum}."`
+	Names         *string  `enum:"host,portable" placeholder:"RULES" help:"Names that are accepted: ${enum}."`
+	MaxBytes      *int64   `placeholder:"N" help:"Limit on the size of a file that is read or written, in bytes."`
+	Durability    *string  `enum:"none,file,dir" placeholder:"WHAT" help:"What is on stable storage when the command ends: ${enum}."`
+	Deny          []string `sep:"none" placeholder:"NAME" help:"Withhold this name in the root, and what it leads to; repeatable."`
+	RequireKernel bool     `help:"Refuse unless the kernel resolves whole paths inside the root."`
 }
 
 // policy gives the policy as the flags change it.
@@ -106,5 +107,13 @@ func (f *rootFlags) within(use func(*caproot.Root) error) error {
 		return openError{err}
 	}
 	defer r.Close()
-	return use(r)
+	if len(f.Deny) == 0 {
+		return use(r)
+	}
+	granted, err := r.Grant(".", caproot.Grant{Policy: p, Deny: f.Deny})
+	if err != nil {
+		return err
+	}
+	defer granted.Close()
+	return use(granted)
 }

@@ -1,0 +1,154 @@
+package caproot
+
+import "sync"
+
+// Budget is what a grant may spend. It counts what was put there, not what is
+// there: removing gives nothing back. Work is charged before it begins, and the
+// charge is taken back only if nothing was published. The zero value allows
+// nothing; NoLimit is no limit.
+type Budget struct {
+	// Bytes is of content: published, appended, written in place, and what
+	// Truncate adds to a file's size.
+	Bytes int64
+	// Files is of names given to something: files published or made, directories,
+	// links. A file published over another counts too; a rename does not.
+	Files int64
+}
+
+// Spent returns what the nearest grant with a Budget, from r upwards, has spent
+// or holds reserved for calls in flight; zero if there is none.
+func (r *Root) Spent() Budget {
+	l := r.tenure.ledger
+	if l == nil {
+		return Budget{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spent
+}
+
+// ledger counts for one grant and those above it. One lock serves all of a
+// chain, so a charge is made on every level or on none, and no reservation that
+// fails is seen by another call.
+type ledger struct {
+	mu     *sync.Mutex
+	parent *ledger
+	limit  Budget
+	spent  Budget
+}
+
+func newLedger(parent *ledger, limit Budget) *ledger {
+	l := &ledger{parent: parent, limit: limit}
+	if parent != nil {
+		l.mu = parent.mu
+	} else {
+		l.mu = new(sync.Mutex)
+	}
+	return l
+}
+
+// reserve charges b on every level. It returns ErrTooLarge, with nothing
+// charged, when some level has not that much left.
+func (l *ledger) reserve(b Budget) error {
+	if l == nil || b == (Budget{}) {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at := l; at != nil; at = at.parent {
+		switch {
+		case b.Bytes > at.limit.Bytes-at.spent.Bytes:
+			return because(ErrTooLarge, "budget of bytes is spent")
+		case b.Files > at.limit.Files-at.spent.Files:
+			return because(ErrTooLarge, "budget of files is spent")
+		}
+	}
+	for at := l; at != nil; at = at.parent {
+		at.spent.Bytes += b.Bytes
+		at.spent.Files += b.Files
+	}
+	return nil
+}
+
+func (l *ledger) refund(b Budget) {
+	if l == nil || b == (Budget{}) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at := l; at != nil; at = at.parent {
+		at.spent.Bytes -= b.Bytes
+		at.spent.Files -= b.Files
+	}
+}
+
+// spend reserves for the call. What is not kept by its end is given back.
+func (c *call) spend(b Budget) error {
+	if c.g == nil || b == (Budget{}) {
+		return nil
+	}
+	err := c.r.tenure.ledger.reserve(b)
+	if err == nil {
+		c.g.reserved.Bytes += b.Bytes
+		c.g.reserved.Files += b.Files
+	}
+	return err
+}
+
+// unspend gives back a part of what the call has reserved.
+func (c *call) unspend(b Budget) {
+	if c.g != nil {
+		c.r.tenure.ledger.refund(b)
+		c.g.reserved.Bytes -= b.Bytes
+		c.g.reserved.Files -= b.Files
+	}
+}
+
+// keep makes what the call has reserved spent.
+func (c *call) keep() {
+	if c.g != nil {
+		c.g.reserved = Budget{}
+	}
+}
+
+// settleSpent ends a reservation by whether the change was made.
+func (c *call) settleSpent(made bool) {
+	if made {
+		c.keep()
+	}
+	c.refund()
+}
+
+// settleFile is settleSpent for the one file that an open makes; bytes for it
+// stay reserved.
+func (c *call) settleFile(made bool) {
+	if c.g == nil || c.g.reserved.Files == 0 {
+		return
+	}
+	c.g.reserved.Files--
+	if !made {
+		c.r.tenure.ledger.refund(Budget{Files: 1})
+	}
+}
+
+// settleSpent gives the reservation back if the stage is proved to be private
+// still: an error of the call that publishes does not say that.
+func (p *publication) settleSpent() {
+	c := p.c
+	if c.g == nil || c.g.reserved == (Budget{}) {
+		return
+	}
+	st, err := c.r.sys.stat(p.file, "", false)
+	private := err == nil && st.nlink == 0
+	if p.temp != "" {
+		private = p.checkTemp() == nil
+	}
+	c.settleSpent(!private)
+}
+
+func (c *call) refund() {
+	if c.g != nil {
+		c.r.tenure.ledger.refund(c.g.reserved)
+		c.g.reserved = Budget{}
+	}
+}

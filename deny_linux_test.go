@@ -1,0 +1,438 @@
+package caproot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/caproot/caproot/identity"
+)
+
+// hidden extends the tree of eachResolver by what a grant will deny:
+//
+//	.git/config, secret.env, x -> .git, deep/er/real/key, cfg -> deep/er/real
+func hidden(t *testing.T, base string) {
+	root := base + "/root"
+	must(t, os.MkdirAll(root+"/.git/sub", 0o755))
+	must(t, os.MkdirAll(root+"/deep/er/real", 0o755))
+	for _, name := range []string{".git/config", "secret.env", "deep/er/real/key"} {
+		must(t, os.WriteFile(root+"/"+name, []byte("denied"), 0o644))
+	}
+	must(t, os.Symlink(".git", root+"/x"))
+	must(t, os.Symlink("deep/er/real", root+"/cfg"))
+}
+
+// denies runs a test with a grant that denies names of hidden.
+func denies(t *testing.T, p Policy, deny []string, test func(t *testing.T, sub *Root, base string)) {
+	t.Helper()
+	eachResolver(t, p, func(t *testing.T, r *Root, base string) {
+		hidden(t, base)
+		sub, err := r.Grant(".", Grant{Policy: p, Deny: deny})
+		must(t, err)
+		defer sub.Close()
+		test(t, sub, base)
+	})
+}
+
+// refusesAll sees that every verb answers ErrPolicy to name and changes nothing
+// below the denied directories.
+func refusesAll(t *testing.T, sub *Root, base, name string) {
+	t.Helper()
+	before := seal(t, base+"/root/.git") + seal(t, base+"/root/deep") + seal(t, base+"/root/secret.env")
+	for verb, call := range verbs(sub) {
+		err := call(name)
+		if (verb == "MkdirAll" || compound[verb]) && errors.Is(err, unix.ENOTDIR) {
+			continue // a file is in the way, which is all that it asks
+		}
+		if !errors.Is(err, ErrPolicy) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s(%q): %v", verb, name, err)
+		}
+	}
+	if after := seal(t, base+"/root/.git") + seal(t, base+"/root/deep") + seal(t, base+"/root/secret.env"); after != before {
+		t.Errorf("%q changed:\n%s\nwas\n%s", name, after, before)
+	}
+}
+
+// case 30: what is denied is the real destination, whatever the typed path.
+func TestDenyByEveryName(t *testing.T) {
+	for _, p := range []Policy{Workspace(), Compat()} {
+		denies(t, p, []string{".git", "secret.env"}, func(t *testing.T, sub *Root, base string) {
+			must(t, os.Link(base+"/root/secret.env", base+"/root/dir/alias"))
+			must(t, os.Rename(base+"/root/deep", base+"/root/.git/deep"))
+			must(t, os.Rename(base+"/root/.git/deep", base+"/root/deep"))
+			for _, name := range []string{".git", ".git/config", ".git/new", ".git/sub/new", "x/config", "x/new", "dir/../.git/config",
+				"./x/../.git/config", "in/../x/config", "secret.env", "dir/alias", ".GIT", ".GIT/new", ".g\u200cit/new", "SECRET.ENV",
+				".git./new", ".git::$INDEX_ALLOCATION/new"} {
+				refusesAll(t, sub, base, name)
+			}
+			must(t, verbs(sub)["ReadFile"]("dir/file"))
+			must(t, verbs(sub)["Put"]("dir/new"))
+		})
+	}
+}
+
+// A name that does not exist yet is denied, in missing directories too, and
+// nothing on the way to it can be taken away.
+func TestDenyMissingName(t *testing.T) {
+	for _, p := range []Policy{Workspace(), Compat()} {
+		denies(t, p, []string{"dir/later", "a/b/c", "cfg/token"}, func(t *testing.T, sub *Root, base string) {
+			for _, name := range []string{"dir/later", "in/later", "dir/LATER", "a/b/c", "cfg/token", "deep/er/real/token"} {
+				for _, verb := range []string{"Put", "PutParents", "WriteFile", "Create", "Mkdir", "MkdirAll", "Symlink", "RenameTo", "MoveTo",
+					"LinkTo", "Append"} {
+					err := verbs(sub)[verb](name)
+					if name == "a/b/c" && errors.Is(err, fs.ErrNotExist) {
+						continue // its directories do not exist
+					}
+					want(t, verb+" "+name, err, ErrPolicy)
+				}
+			}
+			want(t, "Put", verbs(sub)["PutParents"]("made/../dir/x/../later"), ErrPolicy)
+			want(t, "MkdirAll", sub.MkdirAll("made/x/../../a/b/c/d", 0o755), ErrPolicy)
+			if _, err := os.Lstat(base + "/root/made"); err == nil {
+				t.Error("a refused call made directories")
+			}
+			if _, err := os.Lstat(base + "/root/a"); err == nil {
+				t.Error("a refused Put made directories")
+			}
+			must(t, sub.MkdirAll("a/b", 0o755))
+			want(t, "Put", verbs(sub)["Put"]("a/b/c"), ErrPolicy)
+			must(t, verbs(sub)["Put"]("a/b/d"))
+			for _, name := range []string{"dir", "a", "a/b", "cfg", "deep", "deep/er", "deep/er/real"} {
+				for _, verb := range []string{"RemoveAll", "RenameFrom", "MoveFrom", "Remove"} {
+					want(t, verb+" "+name, verbs(sub)[verb](name), ErrPolicy)
+				}
+			}
+			must(t, sub.Rename("in", "moved")) // another link to it is not the way
+			must(t, sub.Mkdir("mine", 0o755))
+			want(t, "Move onto the way", sub.Rename("mine", "cfg"), ErrPolicy)
+		})
+	}
+}
+
+// A denied link is denied with what it leads to: who could change it could
+// choose what its name leads to.
+func TestDenyLink(t *testing.T) {
+	denies(t, Compat(), []string{"x"}, func(t *testing.T, sub *Root, base string) {
+		for _, name := range []string{"x", "x/config", ".git", ".git/config"} {
+			refusesAll(t, sub, base, name)
+		}
+		must(t, os.Rename(base+"/root/.git", base+"/root/gone"))
+		for verb, call := range verbs(sub) {
+			want(t, verb+" of the link, dangling", call("x"), ErrPolicy)
+		}
+	})
+}
+
+// A directory that is moved stays denied, and so does what a mount shows.
+func TestDenyByIdentity(t *testing.T) {
+	denies(t, Compat(), []string{".git", "deep/er/real/key"}, func(t *testing.T, sub *Root, base string) {
+		must(t, os.Rename(base+"/root/.git", base+"/root/dir/harmless"))
+		want(t, "moved", verbs(sub)["ReadFile"]("dir/harmless/config"), ErrPolicy)
+		want(t, "moved", verbs(sub)["Put"]("dir/harmless/new"), ErrPolicy)
+		want(t, "RemoveAll above", sub.RemoveAll("dir"), ErrPolicy)
+		if data, _ := os.ReadFile(base + "/root/dir/harmless/config"); string(data) != "denied" {
+			t.Errorf("RemoveAll removed from it: %q", data)
+		}
+		must(t, os.MkdirAll(base+"/root/dir/mnt", 0o755))
+		if err := unix.Mount(base+"/root/dir/harmless", base+"/root/dir/mnt", "", unix.MS_BIND, ""); err != nil {
+			t.Skipf("no bind mount: %v", err)
+		}
+		defer unix.Unmount(base+"/root/dir/mnt", unix.MNT_DETACH)
+		want(t, "bind mount", verbs(sub)["ReadFile"]("dir/mnt/config"), ErrPolicy)
+		want(t, "bind mount", verbs(sub)["ReadDir"]("dir/mnt"), ErrPolicy)
+	})
+}
+
+// The way to a missing denied name is known by identity too.
+func TestDenyMissingNameThroughMount(t *testing.T) {
+	denies(t, Compat(), []string{"dir/later"}, func(t *testing.T, sub *Root, base string) {
+		must(t, os.MkdirAll(base+"/root/mnt", 0o755))
+		if err := unix.Mount(base+"/root/dir", base+"/root/mnt", "", unix.MS_BIND, ""); err != nil {
+			t.Skipf("no bind mount: %v", err)
+		}
+		defer unix.Unmount(base+"/root/mnt", unix.MNT_DETACH)
+		want(t, "Put", verbs(sub)["Put"]("mnt/later"), ErrPolicy)
+		must(t, verbs(sub)["Put"]("mnt/other"))
+	})
+}
+
+// A file that got the number of a denied one after that was gone is not denied:
+// ext4 gives a number back at once. case 68.
+func TestDenyTellsSuccessor(t *testing.T) {
+	base := t.TempDir()
+	r, err := Open(base, Workspace())
+	must(t, err)
+	defer r.Close()
+	for n := range 50 {
+		must(t, os.WriteFile(base+"/env", nil, 0o600))
+		sub, err := r.Grant(".", Grant{Policy: Workspace(), Deny: []string{"env"}})
+		must(t, err)
+		must(t, os.Remove(base+"/env"))
+		name := fmt.Sprintf("own%d", n)
+		must(t, os.WriteFile(base+"/"+name, nil, 0o600))
+		_, err = sub.ReadFile(name)
+		must(t, err)
+		must(t, sub.Close())
+	}
+}
+
+// A list of denied names is inherited, and shrinks nobody else's.
+func TestDenyIsInherited(t *testing.T) {
+	denies(t, Compat(), []string{"deep/er/real/key", "deep/er/later"}, func(t *testing.T, sub *Root, base string) {
+		inner, err := sub.Grant("deep", Grant{Policy: Compat(), Deny: []string{"er/own"}})
+		must(t, err)
+		opened, err := inner.OpenRoot("er")
+		must(t, err)
+		for name, root := range map[string]*Root{"er/real/key": inner, "er/later": inner, "er/own": inner, "real/key": opened,
+			"later": opened, "own": opened, "deep/er/later": sub} {
+			want(t, name, verbs(root)["Put"](name), ErrPolicy)
+		}
+		must(t, verbs(sub)["Put"]("deep/er/own"))
+		want(t, "moving the way there", opened.Rename("real", "elsewhere"), ErrPolicy)
+		_, err = sub.Grant("deep/er/real/key", Grant{Policy: Compat()})
+		want(t, "Grant of a denied name", err, ErrPolicy)
+		must(t, opened.Close())
+		must(t, inner.Close())
+	})
+}
+
+// A grant below a directory that was denied by name, or that a mount shows,
+// inherits what is below it.
+func TestDenyIsInheritedByName(t *testing.T) {
+	denies(t, Compat(), []string{"dir/later/x"}, func(t *testing.T, sub *Root, base string) {
+		must(t, sub.Mkdir("dir/later", 0o755))
+		ways := []string{"dir/later"}
+		must(t, os.Mkdir(base+"/root/mnt", 0o755))
+		if err := unix.Mount(base+"/root/dir", base+"/root/mnt", "", unix.MS_BIND, ""); err == nil {
+			defer unix.Unmount(base+"/root/mnt", unix.MNT_DETACH)
+			ways = append(ways, "mnt/later")
+		}
+		for _, way := range ways {
+			for _, deny := range [][]string{nil, {"own"}} {
+				inner, err := sub.Grant(way, Grant{Policy: Compat(), Deny: deny})
+				must(t, err)
+				want(t, way, verbs(inner)["Put"]("x"), ErrPolicy)
+				must(t, verbs(inner)["Put"]("y"))
+				must(t, inner.Close())
+			}
+		}
+	})
+}
+
+// Where names say one thing and the object another, both hold.
+func TestDenyHoldsByNameAndByObject(t *testing.T) {
+	denies(t, Compat(), []string{"m/later/x", "dir/later/z"}, func(t *testing.T, sub *Root, base string) {
+		must(t, os.Mkdir(base+"/root/m", 0o755))
+		if err := unix.Mount(base+"/root/dir", base+"/root/m", "", unix.MS_BIND, ""); err != nil {
+			t.Skipf("no bind mount: %v", err)
+		}
+		defer unix.Unmount(base+"/root/m", unix.MNT_DETACH)
+		must(t, sub.Mkdir("m/later", 0o755))
+		inner, err := sub.Grant("m/later", Grant{Policy: Compat(), Deny: []string{"own"}})
+		must(t, err)
+		for name, root := range map[string]*Root{"m/later/x": sub, "m/later/z": sub, "x": inner, "z": inner, "own": inner} {
+			want(t, name, verbs(root)["Put"](name), ErrPolicy)
+		}
+		must(t, inner.Close())
+	})
+}
+
+// Listings show the name and nothing more.
+func TestDenyInListing(t *testing.T) {
+	denies(t, Workspace(), []string{".git"}, func(t *testing.T, sub *Root, base string) {
+		entries, err := sub.ReadDir(".")
+		must(t, err)
+		for _, e := range entries {
+			_, err := e.Info()
+			if e.Name() == ".git" {
+				want(t, "Info", err, ErrPolicy)
+			} else {
+				must(t, err)
+			}
+		}
+		err = fs.WalkDir(sub.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+			if strings.HasPrefix(path, ".git/") {
+				t.Errorf("walked to %s", path)
+			}
+			return nil
+		})
+		must(t, err)
+		_, err = sub.Open(".")
+		want(t, "a directory's descriptor", err, ErrPolicy)
+		_, err = sub.File()
+		want(t, "File", err, ErrPolicy)
+	})
+}
+
+// A walk sees a denied directory and does not enter it; entries do not give
+// what is denied; a removal leaves what was moved into its tree.
+func TestDenyInTrees(t *testing.T) {
+	denies(t, Compat(), []string{".git", "secret.env"}, func(t *testing.T, sub *Root, base string) {
+		ctx := context.Background()
+		must(t, os.Remove(base+"/root/out"))
+		must(t, os.Remove(base+"/root/abs"))
+		for _, o := range []WalkOptions{{}, {Sorted: true}, {Workers: 4}, {Info: true}} {
+			saw := 0
+			for e, err := range sub.Walk(ctx, ".", o) {
+				must(t, err)
+				if strings.HasPrefix(e.Path(), ".git/") {
+					t.Errorf("walked to %s", e.Path())
+				}
+				if e.Path() != ".git" && e.Path() != "secret.env" {
+					continue
+				}
+				saw++
+				if e.Truncated() != e.IsDir() {
+					t.Errorf("%s: truncated %v", e.Path(), e.Truncated())
+				}
+				_, err = e.Info()
+				want(t, "Info of "+e.Path(), err, ErrPolicy)
+				_, err = e.Open()
+				want(t, "Open of "+e.Path(), err, ErrPolicy)
+			}
+			if saw != 2 {
+				t.Errorf("saw %d denied names", saw)
+			}
+		}
+		names, err := sub.Glob("**")
+		must(t, err)
+		if slices.Contains(names, ".git/config") || !slices.Contains(names, "dir/file") {
+			t.Errorf("Glob: %q", names)
+		}
+		var last error
+		for _, err := range sub.Walk(ctx, ".", WalkOptions{FollowLinks: true, InlineErrors: true}) {
+			if err != nil {
+				last = err
+			}
+		}
+		want(t, "Walk by a link", last, ErrPolicy)
+		must(t, os.Rename(base+"/root/.git", base+"/root/dir/moved"))
+		must(t, os.Rename(base+"/root/secret.env", base+"/root/dir/harmless"))
+		for _, workers := range []int{1, 4} {
+			report, err := sub.RemoveTree(ctx, "dir", TreeLimits{Workers: workers, Force: true})
+			want(t, "RemoveTree", err, ErrPolicy)
+			if len(report.Left) != 2 {
+				t.Errorf("left %v", report.Left)
+			}
+		}
+		for _, name := range []string{"moved/config", "harmless"} {
+			if data, _ := os.ReadFile(base + "/root/dir/" + name); string(data) != "denied" {
+				t.Errorf("removed %s", name)
+			}
+		}
+		for e, err := range sub.Walk(ctx, "dir", WalkOptions{InlineErrors: true}) {
+			if strings.HasPrefix(e.Path(), "dir/moved/") || e.Path() == "dir/moved" && err == nil && e.Truncated() {
+				t.Errorf("walked to %s, %v", e.Path(), err)
+			}
+		}
+	})
+}
+
+// A tree that is copied has nothing of what is denied at either end, and a copy
+// that the kernel makes is charged like any other.
+func TestGrantAndCopies(t *testing.T) {
+	denies(t, Compat(), []string{".git", "dir/later"}, func(t *testing.T, sub *Root, base string) {
+		ctx := context.Background()
+		must(t, os.Remove(base+"/root/out"))
+		must(t, os.Remove(base+"/root/abs"))
+		to, err := Open(t.TempDir(), Compat())
+		must(t, err)
+		defer to.Close()
+		o := TreeCopyOptions{GoOn: true, Symlinks: LinksSkip}
+		report, err := to.CopyTree(ctx, "copy", sub, ".", o)
+		want(t, "CopyTree", err, ErrPolicy)
+		if len(report.Left) != 1 || report.Left[0].Path != ".git" {
+			t.Errorf("left %v", report.Left)
+		}
+		want(t, "copied", verbs(to)["Lstat"]("copy/.git"), fs.ErrNotExist)
+		_, err = to.CopyIn(ctx, "stolen", Source{Root: sub, Name: "x/config"}, CopyOptions{})
+		want(t, "CopyIn", err, ErrPolicy)
+		must(t, to.RemoveAll("copy/dir"))
+		must(t, to.MkdirAll("copy/dir/later", 0o700))
+		_, err = sub.CopyTree(ctx, ".", to, "copy", o)
+		want(t, "CopyTree into it", err, ErrPolicy)
+		want(t, "made", verbs(to)["Lstat"]("dir/later"), fs.ErrNotExist)
+		for _, clone := range []CloneRule{CloneAuto, CloneNever} {
+			small, err := sub.Grant(".", Grant{Policy: Compat(), Budget: &Budget{Bytes: 10, Files: 9}})
+			must(t, err)
+			_, err = small.CopyIn(ctx, "c", Source{Root: sub, Name: "f"}, CopyOptions{Clone: clone})
+			must(t, err)
+			if spent := small.Spent(); spent != (Budget{7, 1}) {
+				t.Errorf("spent %+v", spent)
+			}
+			_, err = small.CopyIn(ctx, "d", Source{Root: sub, Name: "f"}, CopyOptions{Clone: clone})
+			want(t, "CopyIn", err, ErrTooLarge)
+			if spent := small.Spent(); spent != (Budget{7, 1}) {
+				t.Errorf("spent %+v", spent)
+			}
+			must(t, small.Close())
+		}
+	})
+}
+
+func TestDenyRefusesSpellings(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		must(t, os.Symlink(".", base+"/root/self"))
+		for name, cause := range map[string]error{"": ErrName, ".": ErrName, "self": ErrName, "dir/..": ErrName, "missing/../x": ErrName,
+			"a\x00b": ErrName, "/etc": ErrEscape, "..": nil, "out/secret": nil, "loop": nil} {
+			sub, err := r.Grant(".", Grant{Policy: Workspace(), Deny: []string{name}})
+			if cause != nil {
+				want(t, name, err, cause)
+				continue
+			}
+			must(t, err)
+			must(t, sub.Close())
+		}
+	})
+}
+
+// The list is read when the grant is made.
+func TestGrantIsASnapshot(t *testing.T) {
+	deny, budget := []string{".git"}, &Budget{Bytes: 10, Files: 10}
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		hidden(t, base)
+		deny[0], budget.Bytes = ".git", 10
+		sub, err := r.Grant(".", Grant{Policy: Workspace(), Deny: deny, Budget: budget})
+		must(t, err)
+		deny[0], budget.Bytes = "other", NoLimit
+		want(t, "Put", verbs(sub)["Put"](".git/new"), ErrPolicy)
+		_, err = sub.Put("big", make([]byte, 11), PutOptions{})
+		want(t, "Put", err, ErrTooLarge)
+		must(t, sub.Close())
+	})
+}
+
+// Under KernelAtomic the kernel confirms what the walk found, and a receipt
+// says so.
+func TestDenyUnderKernelAtomic(t *testing.T) {
+	p := Workspace()
+	p.Containment = KernelAtomic
+	if !kernelResolves() {
+		t.Skip("no openat2 on this system")
+	}
+	base := t.TempDir()
+	must(t, os.MkdirAll(base+"/a/b", 0o755))
+	r, err := Open(base, p)
+	must(t, err)
+	defer r.Close()
+	sub, err := r.Grant(".", Grant{Policy: p, Deny: []string{"a/secret"}})
+	must(t, err)
+	defer sub.Close()
+	receipt, err := sub.Put("a/b/f", []byte("x"), PutOptions{})
+	must(t, err)
+	if receipt.Containment != KernelAtomic {
+		t.Errorf("containment %v", receipt.Containment)
+	}
+	want(t, "Put", verbs(sub)["Put"]("a/secret"), ErrPolicy)
+	_, err = sub.ReadFile("a/b/f")
+	must(t, err)
+	var none identity.Receipt
+	want(t, "RemoveIf", sub.RemoveIf("a/secret", none), ErrPolicy)
+}

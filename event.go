@@ -1,0 +1,95 @@
+package caproot
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Names of events. They are stable.
+const (
+	EventDone    = "caproot.done"    // a call succeeded
+	EventFailed  = "caproot.failed"  // a call failed for a reason of the file system
+	EventRefused = "caproot.refused" // a call was refused: name, policy, link, budget, revocation, …
+	EventGranted = "caproot.granted" // a grant was made
+	EventRevoked = "caproot.revoked" // a grant was revoked
+)
+
+// Event is what an observer is told. It comes when the outcome of a call is
+// settled, from the goroutine of the call: an observer cannot change the
+// outcome, and delays only the return. It must not call Close or Wait on a Root
+// of the grant, nor a File of it.
+//
+// Publications by Stage are told at Commit. Of the calls on a File only
+// failures are told.
+type Event struct {
+	Name string
+	// Verb is the method, in lower case and stable: "put", "removeall", …
+	Verb string
+	// Dir is the directory of the Root that was called, below the observer's own
+	// directory and as of the grant; "" for that directory itself.
+	Dir string
+	// Path and To are names as the caller spelled them: quote them for display.
+	Path, To string
+	// Code is Code of the error, Err the error; "" and nil on success.
+	Code string
+	Err  error
+}
+
+// LogEvents returns an observer that logs to l: refusals as warnings, everything
+// else as information. The message is Event.Name, the attributes are verb, dir,
+// path, to, code and error; an attribute that is empty is left out.
+func LogEvents(l *slog.Logger) func(Event) {
+	return func(e Event) {
+		level := slog.LevelInfo
+		if e.Name == EventRefused {
+			level = slog.LevelWarn
+		}
+		attrs := make([]slog.Attr, 0, 6)
+		for _, a := range []struct{ key, value string }{
+			{"verb", e.Verb}, {"dir", e.Dir}, {"path", e.Path}, {"to", e.To}, {"code", e.Code},
+		} {
+			if a.value != "" {
+				attrs = append(attrs, slog.String(a.key, a.value))
+			}
+		}
+		if e.Err != nil {
+			attrs = append(attrs, slog.String("error", e.Err.Error()))
+		}
+		l.LogAttrs(context.Background(), level, e.Name, attrs...)
+	}
+}
+
+// outcome names an event by how a call ended.
+func outcome(code string) string {
+	switch code {
+	case "":
+		return EventDone
+	case "escape", "policy", "symlink", "hardlink", "special", "changed", "revoked", "too-large", "mount", "name", "canceled", "closed":
+		return EventRefused
+	}
+	return EventFailed
+}
+
+// tell tells the observers of this grant and of those above it.
+func (t *tenure) tell(dir string, e Event) {
+	for ; t != nil; t = t.parent {
+		if t.observe != nil {
+			e.Dir = dir
+			t.observe(e)
+		}
+		dir = under(t.at, dir)
+	}
+}
+
+// report tells the outcome of a call that fail has recorded.
+func (c *call) report() {
+	if c.g == nil || c.g.quiet || !c.r.tenure.told {
+		return
+	}
+	c.r.report(c.verb.name, c.name, c.g.to, c.g.outcome)
+}
+
+func (r *Root) report(verb, path, to string, err error) {
+	code := Code(err)
+	r.tenure.tell(r.below, Event{Name: outcome(code), Verb: verb, Path: path, To: to, Code: code, Err: err})
+}
