@@ -128,3 +128,19 @@ func (c *call) exactMode(mode fs.FileMode) (fs.FileMode, error) {
 	}
 	return mode, nil
 }
+
+// setMode changes the mode through the handle and reads it back: a file system
+// without modes refuses the change, or takes it and does nothing.
+func setMode(sys system, h handle, have, want fs.FileMode) error {
+	if sameMode(have, want) {
+		return nil
+	}
+	if err := sys.chmod(h, want); err != nil {
+		return err
+	}
+	st, err := sys.stat(h, "", false)
+	if err == nil && !sameMode(st.mode&allModes, want) {
+		err = because(ErrUnsupported, "the file system did not take mode "+want.String())
+	}
+	return err
+}

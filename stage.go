@@ -328,22 +328,6 @@ func (p *publication) keepAccess(mode fs.FileMode) fs.FileMode {
 	return mode & 0o700
 }
 
-// setMode changes the mode through the handle and reads it back: a file system
-// without modes refuses the change, or takes it and does nothing.
-func setMode(sys system, h handle, have, want fs.FileMode) error {
-	if sameMode(have, want) {
-		return nil
-	}
-	if err := sys.chmod(h, want); err != nil {
-		return err
-	}
-	st, err := sys.stat(h, "", false)
-	if err == nil && !sameMode(st.mode&allModes, want) {
-		err = because(ErrUnsupported, "the file system did not take mode "+want.String())
-	}
-	return err
-}
-
 // discard takes a stage away that did not become the target.
 func (p *publication) discard() error {
 	if p.file == noHandle {
