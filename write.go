@@ -312,9 +312,14 @@ func (c *call) openTraced(how openHow, mode fs.FileMode) (handle, error) {
 	if c.shape.MustDir {
 		return noHandle, syscall.EISDIR
 	}
-	h, made, err := c.openTarget(how|c.cautious(), mode)
+	if c.g == nil {
+		if err := c.toTarget(); err != nil {
+			return noHandle, err
+		}
+	}
+	h, made, err := c.openOrMake(how|c.cautious(), mode)
 	if err != nil {
-		if maybeLink(err) {
+		if c.g == nil && maybeLink(err) {
 			err = ErrSymlink
 		}
 		return noHandle, c.lacking(asked, how, c.explainLeaf(err))
@@ -337,8 +342,13 @@ func (c *call) openTraced(how openHow, mode fs.FileMode) (handle, error) {
 	return h, nil
 }
 
-// openOrMake opens the leaf or makes it, and knows which.
+// openOrMake opens the leaf or makes it, and knows which. On a grant it finds the
+// place too.
 func (c *call) openOrMake(how openHow, mode fs.FileMode) (h handle, made bool, err error) {
+	if c.g != nil {
+		h, err = c.openPlaced(how, mode)
+		return h, c.g.made, err
+	}
 	for range maxRaces {
 		if how&exclusive == 0 {
 			h, err = c.r.sys.open(c.dir, c.leaf, how&^creating, 0)
@@ -352,18 +362,6 @@ func (c *call) openOrMake(how openHow, mode fs.FileMode) (h handle, made bool, e
 		}
 	}
 	return noHandle, false, ErrUnstable
-}
-
-// openTarget finds the target, opens or makes it, and knows which.
-func (c *call) openTarget(how openHow, mode fs.FileMode) (h handle, made bool, err error) {
-	if c.g != nil {
-		h, err = c.openPlaced(how, mode)
-		return h, c.g.made, err
-	}
-	if err := c.toTarget(); err != nil {
-		return noHandle, false, err
-	}
-	return c.openOrMake(how, mode)
 }
 
 // explainLeaf is explainOpen for the leaf of a place.
