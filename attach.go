@@ -18,7 +18,7 @@ func newSum() hash.Hash { return sha256.New() }
 // looked at anew for each try.
 func (p *publication) attach() (identity.Publication, error) {
 	for range maxRaces {
-		if err := p.c.permit(StepPublish, 0); err != nil {
+		if err := p.permit(); err != nil {
 			return 0, err
 		}
 		if !p.exists {
@@ -48,6 +48,17 @@ func (p *publication) attach() (identity.Publication, error) {
 		}
 	}
 	return 0, ErrUnstable
+}
+
+// permit is passed before each try. On a grant the target is looked at first:
+// whoever is asked must not be asked about what is going to be refused.
+func (p *publication) permit() error {
+	if p.c.g != nil && !p.o.NoReplace {
+		if err := p.look(); err != nil {
+			return err
+		}
+	}
+	return p.c.permit(StepPublish, 0)
 }
 
 // attachNew names the file where nothing is; EEXIST when something is.
