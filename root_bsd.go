@@ -75,6 +75,9 @@ func fromStat(st *unix.Stat_t) status {
 	}
 }
 
+// magic: no file system has links that are no text.
+func (bsdSystem) magic(handle, string) bool { return false }
+
 // unnamed: there is no O_TMPFILE.
 func (bsdSystem) unnamed(handle, fs.FileMode) (handle, error) { return noHandle, unix.ENOTSUP }
 
