@@ -2,6 +2,8 @@ package caproot
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -96,6 +98,9 @@ func (src *Source) open() (*copySource, error) {
 // still resolves the name again.
 func (src *Source) still(st *status) error {
 	now, err := src.Root.statNow(src.Name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err != nil || !now.sameNumbers(st) {
 		return because(ErrChanged, "the source's name leads elsewhere by now")
 	}

@@ -49,6 +49,9 @@ func (t *treeCopy) drop(e Entry, f *copySource) {
 // still sees that the entry has its name yet. The walk keeps its directory open.
 func (e Entry) still(st *status) error {
 	now, err := e.dir.r.sys.stat(e.dir.h, e.name, false)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err != nil || !now.sameNumbers(st) {
 		return because(ErrChanged, "the source's name leads elsewhere by now")
 	}
