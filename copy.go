@@ -96,10 +96,22 @@ func (src *Source) open() (*copySource, error) {
 // still resolves the name again.
 func (src *Source) still(st *status) error {
 	now, err := src.Root.statNow(src.Name)
-	if err != nil || !now.sameNumbers(st) {
-		return because(ErrChanged, "the source's name leads elsewhere by now")
+	return sameSource(&now, st, cause(err))
+}
+
+// sameSource compares what the source's name leads to after the copy. An error
+// that says nothing about the name stays what it is.
+func sameSource(now, st *status, err error) error {
+	switch Code(err) {
+	case "":
+		if now.sameNumbers(st) {
+			return nil
+		}
+	case "not-exist", "not-dir", "loop", "symlink", "escape", "mount", "changed":
+	default:
+		return err
 	}
-	return nil
+	return because(ErrChanged, "the source's name leads elsewhere by now")
 }
 
 func (r *Root) statNow(name string) (status, error) {

@@ -49,10 +49,7 @@ func (t *treeCopy) drop(e Entry, f *copySource) {
 // still sees that the entry has its name yet. The walk keeps its directory open.
 func (e Entry) still(st *status) error {
 	now, err := e.dir.r.sys.stat(e.dir.h, e.name, false)
-	if err != nil || !now.sameNumbers(st) {
-		return because(ErrChanged, "the source's name leads elsewhere by now")
-	}
-	return nil
+	return sameSource(&now, st, err)
 }
 
 // file hands a file, with its source, to a worker, or makes it a name of one

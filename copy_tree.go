@@ -67,7 +67,7 @@ type CopyReport struct {
 // CopyTree copies what is in the directory srcName of src into the directory
 // name, which is made if it is missing. What is there stays, and files of the
 // same name are replaced unless File.NoReplace. Each file is published whole;
-// the tree is not atomic.
+// the tree is not atomic, and a copy that fails leaves what it made.
 //
 // The source is walked through handles, and no link below either directory is
 // followed, whatever the policies say. A directory of the copy that is inside

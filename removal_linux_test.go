@@ -76,7 +76,8 @@ func TestOutOfDescriptors(t *testing.T) {
 					}
 					if errors.Is(err, syscall.EMFILE) {
 						noStage(t, base)
-						if after := tree(t, base+"/root"); after != before {
+						// A copy of a tree that fails leaves what it made; it says so.
+						if after := tree(t, base+"/root"); after != before && !strings.HasPrefix(verb, "CopyTree") && verb != "CopyFS" {
 							t.Errorf("%s(%q) failed with %v and left\n%s", verb, name, err, after)
 						}
 					} else if free == 0 && err == nil {
@@ -98,7 +99,7 @@ func reset(t *testing.T, root string) {
 	for _, e := range entries {
 		must(t, os.RemoveAll(root+"/dir/"+e.Name()))
 	}
-	for _, name := range []string{"f", "moved", "linked"} {
+	for _, name := range []string{"f", "moved", "linked", "batched", "copied", "copies"} {
 		must(t, os.RemoveAll(root+"/"+name))
 	}
 	must(t, os.WriteFile(root+"/dir/file", []byte("file"), 0o644))

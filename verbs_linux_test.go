@@ -67,10 +67,8 @@ func verbs(r *Root) map[string]func(name string) error {
 			return err
 		},
 		"CopyTreeTo": func(n string) error {
-			r.Mkdir("source", 0o700)
-			r.WriteFile("source/new", []byte("x"), 0o600)
-			r.WriteFile("source/file", []byte("x"), 0o600)
-			_, err := r.CopyTree(context.Background(), aboveVictim(n), r, "source", TreeCopyOptions{})
+			// Of the directory itself, if that is the one the attack acts on.
+			_, err := r.CopyTree(context.Background(), aboveVictim(n), r, "dir", TreeCopyOptions{})
 			return err
 		},
 		"CopyTreeFrom": func(n string) error {
