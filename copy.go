@@ -40,6 +40,8 @@ type CopyOptions struct {
 	// Progress is told the bytes copied so far and the size of the source, from
 	// time to time and at the end, by the goroutine that called.
 	Progress func(done, total int64)
+	// moving takes all that the policy lets a file have: owner, mode and times.
+	moving bool
 }
 
 // CopyIn publishes a copy of the source under name: complete, or not at all.
@@ -206,7 +208,9 @@ func (t *fileCopy) run() error {
 	if err != nil {
 		return err
 	}
-	if t.o.KeepMode && t.o.Mode == 0 {
+	if t.o.moving {
+		t.p.like = &t.from.st
+	} else if t.o.KeepMode && t.o.Mode == 0 {
 		t.p.mode, t.p.keep = t.from.st.mode.Perm()&t.p.c.r.policy.Modes, false
 	}
 	if t.o.KeepTimes {
