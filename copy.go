@@ -2,8 +2,6 @@ package caproot
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"syscall"
 
@@ -42,6 +40,8 @@ type CopyOptions struct {
 	// Progress is told the bytes copied so far and the size of the source, from
 	// time to time and at the end, by the goroutine that called.
 	Progress func(done, total int64)
+	// moving takes all that the policy lets a file have: owner, mode and times.
+	moving bool
 }
 
 // CopyIn publishes a copy of the source under name: complete, or not at all.
@@ -98,13 +98,22 @@ func (src *Source) open() (*copySource, error) {
 // still resolves the name again.
 func (src *Source) still(st *status) error {
 	now, err := src.Root.statNow(src.Name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	return sameSource(&now, st, cause(err))
+}
+
+// sameSource compares what the source's name leads to after the copy. An error
+// that says nothing about the name stays what it is.
+func sameSource(now, st *status, err error) error {
+	switch Code(err) {
+	case "":
+		if now.sameNumbers(st) {
+			return nil
+		}
+	case "not-exist", "not-dir", "loop", "symlink", "escape", "mount", "changed":
+	default:
 		return err
 	}
-	if err != nil || !now.sameNumbers(st) {
-		return because(ErrChanged, "the source's name leads elsewhere by now")
-	}
-	return nil
+	return because(ErrChanged, "the source's name leads elsewhere by now")
 }
 
 func (r *Root) statNow(name string) (status, error) {
@@ -199,7 +208,9 @@ func (t *fileCopy) run() error {
 	if err != nil {
 		return err
 	}
-	if t.o.KeepMode && t.o.Mode == 0 {
+	if t.o.moving {
+		t.p.like = &t.from.st
+	} else if t.o.KeepMode && t.o.Mode == 0 {
 		t.p.mode, t.p.keep = t.from.st.mode.Perm()&t.p.c.r.policy.Modes, false
 	}
 	if t.o.KeepTimes {

@@ -49,13 +49,7 @@ func (t *treeCopy) drop(e Entry, f *copySource) {
 // still sees that the entry has its name yet. The walk keeps its directory open.
 func (e Entry) still(st *status) error {
 	now, err := e.dir.r.sys.stat(e.dir.h, e.name, false)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err != nil || !now.sameNumbers(st) {
-		return because(ErrChanged, "the source's name leads elsewhere by now")
-	}
-	return nil
+	return sameSource(&now, st, err)
 }
 
 // file hands a file, with its source, to a worker, or makes it a name of one
@@ -118,11 +112,16 @@ func (t *treeCopy) fill(f *copySource, name string, first *firstName, mine bool)
 	if first != nil && !mine {
 		<-first.done
 		if first.ok {
-			return t.link(first.name, name)
+			err := t.link(first.name, name)
+			if err == nil {
+				t.took.add(name, &f.st)
+			}
+			return err
 		}
 	}
 	receipt, err := t.to.copyFile(t.ctx, name, f, t.o.File)
 	if err == nil {
+		t.took.add(name, &f.st)
 		t.made(receipt, &t.report.Files)
 	}
 	return err
@@ -152,6 +151,11 @@ func (t *treeCopy) symlink(e Entry, name string) error {
 	if err := in.admitLeaf(); err != nil {
 		return err
 	}
+	// First, so that a later change of the link is one of what was looked at.
+	st, err := e.look()
+	if err != nil {
+		return err
+	}
 	target, err := e.dir.r.sys.readlink(e.dir.h, e.name)
 	if err != nil {
 		return err
@@ -159,19 +163,23 @@ func (t *treeCopy) symlink(e Entry, name string) error {
 	if err := t.to.Symlink(target, name); err != nil {
 		return cause(err)
 	}
+	t.took.add(name, &st)
 	t.made(identity.Receipt{Op: "symlink", Path: name}, &t.report.Links)
 	return nil
 }
 
 // dir makes a directory that its owner can fill, whatever its mode will be.
 func (t *treeCopy) dir(e Entry, name string) error {
-	mode := fs.FileMode(0o700)
-	if t.o.File.KeepMode {
+	later := dirMode{name: name, mode: 0o700}
+	if t.o.File.KeepMode || t.o.File.moving {
 		st, err := e.look()
 		if err != nil {
 			return err
 		}
-		mode = st.mode.Perm() & t.c.r.policy.Modes
+		if later.mode = st.mode.Perm() & t.c.r.policy.Modes; t.o.File.moving {
+			later.mode, later.like = st.mode&allModes&t.c.r.policy.Modes, &st
+			t.took.add(name, &st)
+		}
 	}
 	err := t.to.Mkdir(name, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -184,17 +192,18 @@ func (t *treeCopy) dir(e Entry, name string) error {
 	if err != nil {
 		return err
 	}
-	if mode != 0o700 {
-		t.modes = append(t.modes, dirMode{name, mode})
+	if later.mode != 0o700 || later.like != nil {
+		t.modes = append(t.modes, later)
 	}
 	t.made(identity.Receipt{Op: "mkdir", Path: name}, &t.report.Dirs)
 	return nil
 }
 
-// finishDir sets the mode of a directory that the copy made.
-func (r *Root) finishDir(name string, mode fs.FileMode) error {
+// finishDir gives a directory that the copy made its mode, and to one that is
+// moved its owner and times.
+func (r *Root) finishDir(d dirMode) error {
 	var c call
-	if err := c.begin(r, &verbMkdir, name); err != nil {
+	if err := c.begin(r, &verbMkdir, d.name); err != nil {
 		return err
 	}
 	defer c.end()
@@ -208,7 +217,22 @@ func (r *Root) finishDir(name string, mode fs.FileMode) error {
 		err = c.permitObject(StepAttrib, &st)
 	}
 	if err == nil {
-		err = setMode(r.sys, h, st.mode&allModes, st.mode&specialModes|mode)
+		err = d.give(r.sys, h)
 	}
 	return c.fail(err)
+}
+
+func (d *dirMode) give(sys system, dir handle) error {
+	mode := d.mode
+	if d.like != nil && sys.chown(dir, int(d.like.uid), int(d.like.gid)) != nil {
+		mode &^= fs.ModeSetuid | fs.ModeSetgid
+	}
+	st, err := sys.stat(dir, "", false)
+	if err == nil {
+		err = setMode(sys, dir, st.mode&allModes, st.mode&fs.ModeSetgid|mode)
+	}
+	if err == nil && d.like != nil {
+		err = sys.chtimes(dir, d.like.atime.time(), d.like.mtime.time())
+	}
+	return err
 }

@@ -67,7 +67,7 @@ type CopyReport struct {
 // CopyTree copies what is in the directory srcName of src into the directory
 // name, which is made if it is missing. What is there stays, and files of the
 // same name are replaced unless File.NoReplace. Each file is published whole;
-// the tree is not atomic.
+// the tree is not atomic, and a copy that fails leaves what it made.
 //
 // The source is walked through handles, and no link below either directory is
 // followed, whatever the policies say. A directory of the copy that is inside
@@ -108,6 +108,7 @@ type treeCopy struct {
 	slots chan struct{}
 	files sync.WaitGroup
 	modes []dirMode
+	took  *manifest // told what was copied; nil for nobody
 
 	mu     sync.Mutex // guards the rest, and the report
 	names  map[[2]uint64]*firstName
@@ -120,6 +121,7 @@ type treeCopy struct {
 type dirMode struct {
 	name string
 	mode fs.FileMode
+	like *status // when it is moved: whose owner and times it gets
 }
 
 // firstName is the name under which a file with several was copied.
@@ -149,7 +151,7 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 	t.files.Wait()
 	// The deepest first: a mode may take the way to what is below.
 	for _, d := range slices.Backward(t.modes) {
-		if err := t.to.finishDir(d.name, d.mode); err != nil && !t.left(d.name, cause(err)) {
+		if err := t.to.finishDir(d); err != nil && !t.left(d.name, cause(err)) {
 			break
 		}
 	}

@@ -74,10 +74,10 @@ func leafVerb(verb string) bool {
 	return takesAway(verb)
 }
 
-// takesAway tells whether the verb, when it succeeds, leaves nothing at the name.
+// takesAway tells whether the verb, when it succeeds, leaves nothing or another object at the name.
 func takesAway(verb string) bool {
 	switch verb {
-	case "Remove", "RemoveAll", "RemoveTree", "RemoveTree4", "RenameFrom", "MoveFrom":
+	case "Remove", "RemoveAll", "RemoveTree", "RemoveTree4", "RenameFrom", "MoveFrom", "ExchangeFrom", "ExchangeTo":
 		return true
 	}
 	return false

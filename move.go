@@ -22,6 +22,14 @@ type MoveOptions struct {
 	IfMatch *identity.Receipt
 	// Durability is what to wait for; the policy's is the least.
 	Durability Durability
+	// CrossDevice moves to another file system where a rename cannot: by a copy
+	// that gets its name when it is whole, and then the removal of exactly what was
+	// copied. It needs the rights Read, Create and Remove, and for a directory List
+	// and Mkdir, for links in it Symlink and Link. Owner, mode, times, hard links
+	// and symbolic links are kept as far as the system and Policy.Modes let them.
+	// If something under the old name changed meanwhile it stays there, and with
+	// ErrChanged both names exist. It cannot be canceled.
+	CrossDevice bool
 }
 
 // Rename renames as os.Root.Rename does: an existing file is replaced, an
@@ -31,7 +39,8 @@ func (r *Root) Rename(oldName, newName string) error {
 	return err
 }
 
-// Move gives the object at from the name to, within one file system. Without
+// Move gives the object at from the name to, within one file system unless
+// CrossDevice. Without
 // Replace an existing name is an error that matches fs.ErrExist, decided by the
 // kernel in the same step; where it cannot, a file is linked and unlinked, and
 // anything else is ErrUnsupported. Two names of one file become one.
@@ -76,7 +85,11 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 		return receipt, err
 	}
 	t := telling{op: "move", object: source, asked: from.durability(o.Durability)}
-	if t.published, err = rename(from, to, &st, o); err != nil {
+	t.published, err = rename(from, to, &st, o)
+	if err == syscall.EXDEV && o.CrossDevice {
+		return moveAcross(from, to, &st, o)
+	}
+	if err != nil {
 		return receipt, err
 	}
 	// RACE: the name may have been given to another object after it was opened.

@@ -79,7 +79,8 @@ func TestOutOfDescriptors(t *testing.T) {
 					}
 					if errors.Is(err, syscall.EMFILE) {
 						noStage(t, base)
-						if after := tree(t, base+"/root"); after != before {
+						// A copy of a tree that fails leaves what it made; it says so.
+						if after := tree(t, base+"/root"); after != before && !strings.HasPrefix(verb, "CopyTree") && verb != "CopyFS" {
 							t.Errorf("%s(%q) failed with %v and left\n%s", verb, name, err, after)
 						}
 					} else if free == 0 && err == nil {

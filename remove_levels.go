@@ -92,6 +92,9 @@ func (e *emptying) isDir(l *emptyLevel, name string) bool {
 func (e *emptying) unlink(l *emptyLevel, name string, isDir bool) error {
 	sys := e.c.r.sys
 	err := e.permit(l, name)
+	if err == nil && e.only != nil {
+		err = e.only.admit(sys, l.dir, l.at.to(name).below(e.top))
+	}
 	if err != nil {
 		return err
 	}

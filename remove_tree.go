@@ -112,6 +112,7 @@ type removal struct {
 	mount uint64 // of the directory that name is in
 	spent atomic.Int64
 	crew  *removers // nil: alone
+	only  *manifest // removes nothing else; nil: removes all
 	top   *trail
 
 	over     atomic.Bool // budget spent or canceled
@@ -299,7 +300,7 @@ func (t *trail) below(top *trail) (names []string) {
 		if t.name != "" {
 			names = append(names, t.name)
 		}
-		if t == top {
+		if top != nil && t.depth == top.depth {
 			break
 		}
 	}

@@ -38,7 +38,8 @@ type publication struct {
 	broken error // of a write: the content is not complete any more
 
 	exists bool
-	old    status // of what the target names now
+	old    status  // of what the target names now
+	like   *status // whose owner and mode the file gets; nil: as the options say
 }
 
 // open checks the target and makes an empty stage beside it, for content of
@@ -283,14 +284,16 @@ func (p *publication) finish() error {
 		return err
 	}
 	mode := p.mode
-	if p.exists {
-		kept := p.keepOwner(&st)
-		if p.keep {
+	switch {
+	case p.like != nil:
+		mode = p.giveOwner(&st, p.like) & p.c.r.policy.Modes
+	case p.exists:
+		if kept := p.giveOwner(&st, &p.old); p.keep {
 			mode = p.keepAccess(kept) & p.c.r.policy.Modes
-			if st, err = sys.stat(p.file, "", false); err != nil {
-				return err
-			}
 		}
+	}
+	if st, err = sys.stat(p.file, "", false); err != nil {
+		return err
 	}
 	if err := setMode(sys, p.file, st.mode&allModes, mode); err != nil {
 		return err
@@ -298,11 +301,10 @@ func (p *publication) finish() error {
 	return p.c.syncFile(p.file, p.o.Durability)
 }
 
-// keepOwner gives the file, which is as st says, owner and group of the file to
-// be replaced, as far as the system permits, and returns the mode that may be
-// kept with them.
-func (p *publication) keepOwner(st *status) fs.FileMode {
-	sys, old := p.c.r.sys, &p.old
+// giveOwner gives the file, which is as st says, owner and group of another, as
+// far as the system permits, and returns the mode that may go with them.
+func (p *publication) giveOwner(st, old *status) fs.FileMode {
+	sys := p.c.r.sys
 	mode := old.mode & allModes
 	if st.uid == old.uid && st.gid == old.gid || sys.chown(p.file, int(old.uid), int(old.gid)) == nil {
 		return mode

@@ -67,10 +67,8 @@ func verbs(r *Root) map[string]func(name string) error {
 			return err
 		},
 		"CopyTreeTo": func(n string) error {
-			r.Mkdir("source", 0o700)
-			r.WriteFile("source/new", []byte("x"), 0o600)
-			r.WriteFile("source/file", []byte("x"), 0o600)
-			_, err := r.CopyTree(context.Background(), aboveVictim(n), r, "source", TreeCopyOptions{})
+			// Of the directory itself, if that is the one the attack acts on.
+			_, err := r.CopyTree(context.Background(), aboveVictim(n), r, "dir", TreeCopyOptions{})
 			return err
 		},
 		"CopyTreeFrom": func(n string) error {
@@ -108,19 +106,21 @@ func verbs(r *Root) map[string]func(name string) error {
 			_, err := r.RemoveTree(context.Background(), n, TreeLimits{Workers: 4, Force: true})
 			return err
 		},
-		"RenameFrom": func(n string) error { return r.Rename(n, "moved") },
-		"RenameTo":   func(n string) error { return r.Rename("f", n) },
-		"MoveFrom":   func(n string) error { _, err := r.Move(n, "moved", MoveOptions{}); return err },
-		"MoveTo":     func(n string) error { _, err := r.Move("f", n, MoveOptions{}); return err },
-		"LinkFrom":   func(n string) error { return r.Link(n, "linked") },
-		"LinkTo":     func(n string) error { return r.Link("f", n) },
-		"Symlink":    func(n string) error { return r.Symlink("f", n) },
-		"Receipt":    func(n string) error { _, err := r.Receipt(n); return err },
-		"Check":      func(n string) error { return r.Check(identity.Receipt{Path: n}) },
-		"RemoveIf":   func(n string) error { return r.RemoveIf(n, identity.Receipt{}) },
-		"Sweep":      func(n string) error { _, err := r.Sweep(n); return err },
-		"Walk":       func(n string) error { return walkVerb(r, n, WalkOptions{Info: true, FollowLinks: true}) },
-		"Walk4":      func(n string) error { return walkVerb(r, n, WalkOptions{Workers: 4}) },
+		"RenameFrom":   func(n string) error { return r.Rename(n, "moved") },
+		"RenameTo":     func(n string) error { return r.Rename("f", n) },
+		"MoveFrom":     func(n string) error { _, err := r.Move(n, "moved", MoveOptions{}); return err },
+		"MoveTo":       func(n string) error { _, err := r.Move("f", n, MoveOptions{}); return err },
+		"ExchangeFrom": func(n string) error { _, err := r.Exchange(n, "f", MoveOptions{}); return err },
+		"ExchangeTo":   func(n string) error { _, err := r.Exchange("f", n, MoveOptions{}); return err },
+		"LinkFrom":     func(n string) error { return r.Link(n, "linked") },
+		"LinkTo":       func(n string) error { return r.Link("f", n) },
+		"Symlink":      func(n string) error { return r.Symlink("f", n) },
+		"Receipt":      func(n string) error { _, err := r.Receipt(n); return err },
+		"Check":        func(n string) error { return r.Check(identity.Receipt{Path: n}) },
+		"RemoveIf":     func(n string) error { return r.RemoveIf(n, identity.Receipt{}) },
+		"Sweep":        func(n string) error { _, err := r.Sweep(n); return err },
+		"Walk":         func(n string) error { return walkVerb(r, n, WalkOptions{Info: true, FollowLinks: true}) },
+		"Walk4":        func(n string) error { return walkVerb(r, n, WalkOptions{Workers: 4}) },
 		"WalkDir": func(n string) error {
 			failing := func(_ string, _ fs.DirEntry, err error) error { return err }
 			if err := r.WalkDir(aboveVictim(n), failing); err != nil {

@@ -1,0 +1,245 @@
+package caproot
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/caproot/caproot/identity"
+)
+
+// moveAcross moves to another file system: a copy is published whole under the
+// new name, then exactly what was copied is removed from the old.
+func moveAcross(from, to *call, st *status, o *MoveOptions) (identity.Receipt, error) {
+	r := from.r
+	if needs := Read | Remove | Create; r.policy.Rights&needs != needs {
+		return identity.Receipt{}, because(ErrPolicy, "a move to another file system needs Read, Create and Remove")
+	}
+	if o.Replace && st.isDir() {
+		// A directory is never replaced; what is there decides, in one step.
+		o.Replace = false
+	}
+	took := &manifest{entries: map[string]status{}, names: map[[2]uint64]uint64{}}
+	var receipt identity.Receipt
+	var err error
+	switch {
+	case st.isDir():
+		receipt, err = copyDirAcross(from, to, took, o)
+	case st.isLink():
+		receipt, err = copyLinkAcross(from, to, took, o)
+	case st.isRegular():
+		receipt, err = copyFileAcross(from, to, took, o)
+	default:
+		err = ErrSpecial
+	}
+	receipt.Op = "move"
+	if err != nil {
+		return receipt, err
+	}
+	if err := from.retireAll(st, took); err != nil {
+		return receipt, multierror.Append(published(because(ErrChanged, "copied, but the old name could not be removed whole")), err)
+	}
+	receipt.Durability, err = from.syncDir(from.dir, receipt.Durability, &receipt.Lost)
+	return receipt, err
+}
+
+func copyFileAcross(from, to *call, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
+	sys := from.r.sys
+	h, err := from.openLeaf(forRead | nonBlocking)
+	if err != nil {
+		return receipt, err
+	}
+	f := &copySource{sys: sys, h: h, limit: NoLimit, still: func(st *status) error {
+		now, err := sys.stat(from.dir, from.leaf, false)
+		return sameSource(&now, st, err)
+	}}
+	defer f.close()
+	if err := f.look(); err != nil {
+		return receipt, err
+	}
+	took.add("", &f.st)
+	receipt, err = to.r.copyFile(context.Background(), to.name, f, CopyOptions{
+		PutOptions: PutOptions{NoReplace: !o.Replace, Durability: o.Durability}, KeepTimes: true, moving: true,
+	})
+	return receipt, cause(err)
+}
+
+// copyLinkAcross makes the same link under a private name first: a symbolic
+// link has no content to wait for, but it may have a file to replace.
+func copyLinkAcross(from, to *call, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
+	sys := from.r.sys
+	st, err := sys.stat(from.dir, from.leaf, false)
+	if err != nil {
+		return receipt, err
+	}
+	target, err := sys.readlink(from.dir, from.leaf)
+	if err != nil {
+		return receipt, err
+	}
+	took.add("", &st)
+	stage := stagePrefix + rand.Text()
+	if err := sys.symlink(target, to.dir, stage); err != nil {
+		return receipt, err
+	}
+	return giveAcross(to, stage, false, o)
+}
+
+// giveAcross gives a stage, in the directory of its target, the target's name.
+func giveAcross(to *call, stage string, isDir bool, o *MoveOptions) (receipt identity.Receipt, err error) {
+	sys := to.r.sys
+	abandon := func(err error) error {
+		if rerr := sys.remove(to.dir, stage, isDir); rerr != nil {
+			return multierror.Append(err, rerr)
+		}
+		return err
+	}
+	h, err := sys.open(to.dir, stage, pathOnly, 0)
+	if err != nil {
+		return receipt, abandon(err)
+	}
+	defer sys.close(h)
+	st, err := sys.stat(h, "", false)
+	if err != nil {
+		return receipt, abandon(err)
+	}
+	t := telling{op: "move", object: h, asked: to.durability(o.Durability)}
+	staged := *to
+	staged.leaf, staged.owned = stage, false
+	if t.published, err = rename(&staged, to, &st, o); err != nil {
+		if isDir {
+			return receipt, err // the caller removes what is in it
+		}
+		return receipt, abandon(err)
+	}
+	t.achieved, err = to.syncDir(to.dir, t.asked, &t.lost)
+	receipt, terr := to.tell(&t)
+	if err == nil && terr != nil {
+		err = published(terr)
+	}
+	return receipt, err
+}
+
+// copyDirAcross copies a tree into a private directory beside the target.
+func copyDirAcross(from, to *call, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
+	r := to.r
+	if _, err := r.sys.stat(to.dir, to.leaf, false); err == nil {
+		return receipt, fs.ErrExist
+	}
+	stage := stagePrefix + rand.Text()
+	name := joinCanonical(to.parent, stage)
+	if err := r.Mkdir(name, 0o700); err != nil {
+		return receipt, cause(err)
+	}
+	if err = from.copyTreeAcross(to, name, stage, took, o); err == nil {
+		if receipt, err = giveAcross(to, stage, true, o); err == nil {
+			return receipt, nil
+		}
+	}
+	if receipt.Published != identity.Unpublished {
+		return receipt, err
+	}
+	if rerr := r.RemoveAll(name); rerr != nil {
+		err = multierror.Append(err, cause(rerr))
+	}
+	return receipt, err
+}
+
+func (c *call) copyTreeAcross(to *call, name, stage string, took *manifest, o *MoveOptions) error {
+	into, err := to.r.OpenRoot(name)
+	if err != nil {
+		return cause(err)
+	}
+	defer into.Close()
+	now, err := to.r.sys.stat(to.dir, stage, false)
+	if err != nil || now.dev != into.dev || now.ino != into.ino {
+		return because(ErrChanged, "the private directory was replaced")
+	}
+	into.policy.Links, into.policy.MutationLinks, into.policy.LinkTargets = LinksRefuse, LinksRefuse, TargetsAny
+	top, err := c.leafStatus()
+	if err != nil {
+		return err
+	}
+	took.add("", &top)
+	t := treeCopy{c: to, ctx: context.Background(), to: into, at: name, slots: make(chan struct{}, 1), took: took, o: &TreeCopyOptions{
+		File:     CopyOptions{PutOptions: PutOptions{Durability: o.Durability, NoReplace: true}, KeepTimes: true, moving: true},
+		Symlinks: LinksKeep, Hardlinks: LinksKeep,
+	}}
+	if err := t.run(c.r, joinCanonical(c.parent, c.leaf)); err != nil {
+		return err
+	}
+	return into.finishDir(dirMode{name: ".", mode: top.mode & allModes & to.r.policy.Modes, like: &top})
+}
+
+// retireAll removes what was copied from under the old name, and nothing else.
+func (c *call) retireAll(st *status, took *manifest) error {
+	m := removal{c: c, only: took, stay: true}
+	m.top = (&trail{name: c.parent, depth: -1}).to(c.leaf)
+	if st.isDir() {
+		return m.outcome(m.tree(st))
+	}
+	err := c.permit(StepRemove, 0)
+	if err == nil {
+		err = took.admit(c.r.sys, c.dir, []string{c.leaf})
+	}
+	if err != nil {
+		return err
+	}
+	return c.r.sys.remove(c.dir, c.leaf, false)
+}
+
+// manifest is what was copied of a tree, by names below its top.
+type manifest struct {
+	mu      sync.Mutex
+	entries map[string]status
+	names   map[[2]uint64]uint64 // of files with several, how many are left
+}
+
+// add does nothing for nobody's manifest.
+func (m *manifest) add(name string, st *status) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entries[name] = *st
+	if st.nlink > 1 && !st.isDir() {
+		m.names[[2]uint64{st.dev, st.ino}] = st.nlink
+	}
+}
+
+// admit returns ErrChanged unless the last of path, which is in dir, is what was
+// copied. Each name of a file that goes changes its ctime and link count, so for
+// one with several names the count that is left is compared instead.
+func (m *manifest) admit(sys system, dir handle, path []string) error {
+	now, err := sys.stat(dir, path[len(path)-1], false)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return because(ErrChanged, "it vanished after it was copied")
+		}
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was, copied := m.entries[strings.Join(path[1:], "/")]
+	key := [2]uint64{now.dev, now.ino}
+	left, several := m.names[key]
+	switch {
+	case !copied || !now.sameNumbers(&was):
+		return because(ErrChanged, "it is not what was copied")
+	case now.isDir():
+		return nil
+	case now.size != was.size || now.mtime != was.mtime:
+		return because(ErrChanged, "it was changed after it was copied")
+	case several && now.nlink != left, !several && (now.ctime != was.ctime || now.nlink != was.nlink):
+		return because(ErrChanged, "its names or attributes were changed after it was copied")
+	}
+	if several {
+		m.names[key]--
+	}
+	return nil
+}
