@@ -38,7 +38,8 @@ type publication struct {
 	broken error // of a write: the content is not complete any more
 
 	exists bool
-	old    status // of what the target names now
+	old    status      // of what the target names now
+	source *copySource // of a copy
 }
 
 // open checks the target and makes an empty stage beside it, for content of
