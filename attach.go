@@ -51,14 +51,19 @@ func (p *publication) attach() (identity.Publication, error) {
 }
 
 // permit is passed before each try. On a grant the target is looked at first:
-// whoever is asked must not be asked about what is going to be refused.
+// whoever is asked must not be asked about what is going to be refused. A source
+// is compared again too.
 func (p *publication) permit() error {
 	if p.c.g != nil && !p.o.NoReplace {
 		if err := p.look(); err != nil {
 			return err
 		}
 	}
-	return p.c.permit(StepPublish, 0)
+	err := p.c.permit(StepPublish, 0)
+	if err == nil && p.c.g != nil && p.source != nil {
+		err = p.source.unchanged()
+	}
+	return err
 }
 
 // attachNew names the file where nothing is; EEXIST when something is.

@@ -148,7 +148,9 @@ func swapAt(t *testing.T, p Policy, swap, verb, name string, n int) (asked bool)
 			}
 			for _, made := range []string{"/outside/made", "/outside/new", "/outside/moved", "/outside/linked", "/root/moved",
 				"/root/linked", "/taken/new", "/taken/moved", "/taken/linked"} {
-				if _, err := os.Lstat(base + made); err == nil {
+				// A CopyTree works on with the directory it has open, wherever that is
+				// moved while another of its files is asked about.
+				if _, err := os.Lstat(base + made); err == nil && !(compound[verb] && strings.HasPrefix(made, "/taken")) {
 					t.Errorf("%s: made %s", what, made)
 				}
 			}

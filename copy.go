@@ -171,6 +171,7 @@ func (r *Root) copyFile(ctx context.Context, name string, from *copySource, o Co
 		return identity.Receipt{}, err
 	}
 	defer s.Abort()
+	s.p.source = from
 	if err := s.take(&fileCopy{ctx: ctx, from: from, p: &s.p, o: &o}); err != nil {
 		return identity.Receipt{}, s.c.fail(err)
 	}

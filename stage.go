@@ -38,8 +38,9 @@ type publication struct {
 	broken error // of a write: the content is not complete any more
 
 	exists bool
-	old    status  // of what the target names now
-	like   *status // whose owner and mode the file gets; nil: as the options say
+	old    status      // of what the target names now
+	like   *status     // whose owner and mode the file gets; nil: as the options say
+	source *copySource // of a copy
 }
 
 // open checks the target and makes an empty stage beside it, for content of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,6 +63,9 @@ func TestExit(t *testing.T) {
 		"SIGHUP":  {syscall.SIGHUP, -1, []string{"retained.lock"}},
 	} {
 		t.Run(how, func(t *testing.T) {
+			if c.sig != nil && signal.Ignored(c.sig) {
+				t.Skip("the process was started with this signal ignored, as by nohup")
+			}
 			dir := t.TempDir()
 			r, m := openRoot(t, dir), NewManager(t.Name())
 			child := start(t, dir, "exit", "HOW="+how)
