@@ -237,9 +237,8 @@ func (a *acquisition) prepareCandidate() error {
 
 // hold turns the published candidate into a lock.
 func (a *acquisition) hold() *hold {
-	text, _, _ := splitRecord(a.cand.bytes)
 	h := &hold{
-		domain: a.domain, key: a.key, place: a.place, record: a.cand, text: text, o: a.o, owner: a.o.Owner, byPath: a.byPath,
+		domain: a.domain, key: a.key, place: a.place, record: a.cand, text: a.cand.payload, o: a.o, owner: a.o.Owner, byPath: a.byPath,
 		target: a.target, since: time.Now(), refs: 1, lost: make(chan struct{}),
 	}
 	h.alive.Store(true)
