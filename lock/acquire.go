@@ -182,14 +182,19 @@ func (a *acquisition) giveUp(in *obstacle) error {
 func (a *acquisition) try() (held bool, _ *obstacle, _ error) {
 	woken, ofGuard := a.woken, a.ofGuard
 	a.woken, a.ofGuard = nil, false
+	locked := woken
 	if woken != nil && !ofGuard {
 		if a.cand == nil {
 			unlockClose(woken)
 			return false, lookAgain, nil
 		}
-		return a.inspect(woken)
+		if !a.mayKeepLocked(woken) {
+			return a.inspect(woken)
+		}
+		defer func() { go unlockClose(woken) }()
+		locked = nil
 	}
-	if in, err := a.passGuard(woken); err != nil || in != nil {
+	if in, err := a.passGuard(locked); err != nil || in != nil {
 		return false, in, err
 	}
 	if a.published {
@@ -215,6 +220,18 @@ func (a *acquisition) try() (held bool, _ *obstacle, _ error) {
 		return false, in, err
 	}
 	return a.confirm()
+}
+
+// mayKeepLocked tells that the file, whose lock a wait has brought, can never be
+// a record again. Who else waits for it may as well sleep on until the attempt is
+// over, and then finds the next record to wait for instead of racing for the
+// name. A callback of the caller's could make them wait for long.
+func (a *acquisition) mayKeepLocked(f *os.File) bool {
+	if !freesName || a.o.Payload != nil {
+		return false
+	}
+	o, err := look(f)
+	return err == nil && o.nlink == 0
 }
 
 // prepareCandidate makes the record, which is kept over attempts, and gives it

@@ -19,8 +19,8 @@ type candidate struct {
 	hidden  string // the name to keep it under
 	bytes   []byte
 	payload []byte // the beginning of bytes
-	witness bool // its maker holds the system's lock on it
-	view    byte // how the file system looked, for the witness line
+	witness bool   // its maker holds the system's lock on it
+	view    byte   // how the file system looked, for the witness line
 }
 
 var errSwept = errors.New("the private record was swept away")
