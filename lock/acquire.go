@@ -222,16 +222,17 @@ func (a *acquisition) try() (held bool, _ *obstacle, _ error) {
 	return a.confirm()
 }
 
-// mayKeepLocked tells that the file, whose lock a wait has brought, can never be
-// a record again. Who else waits for it may as well sleep on until the attempt is
-// over, and then finds the next record to wait for instead of racing for the
-// name. A callback of the caller's could make them wait for long.
+// mayKeepLocked tells that the file, whose lock a wait has brought, is the record
+// no more. Who else waits for it may as well sleep on until the attempt is over,
+// and then finds the next record to wait for instead of racing for the name. (A
+// maker that kept the file and wants it back makes another one.) A callback of
+// the caller's could make them wait for long.
 func (a *acquisition) mayKeepLocked(f *os.File) bool {
 	if !freesName || a.o.Payload != nil {
 		return false
 	}
 	o, err := look(f)
-	return err == nil && o.nlink == 0
+	return err == nil && (o.nlink == 0 || gone(a.place.dir.CheckSame(a.place.leaf, f)))
 }
 
 // prepareCandidate makes the record, which is kept over attempts, and gives it
