@@ -193,8 +193,52 @@ func (linuxSystem) magic(dir handle, text string) bool {
 }
 
 func (linuxSystem) rename(from handle, name string, to handle, newName string, how renameHow) error {
-	flags := [...]uint{replacing: 0, noReplace: unix.RENAME_NOREPLACE, exchanging: unix.RENAME_EXCHANGE}[how]
-	return retry(func() error { return unix.Renameat2(int(from), name, int(to), newName, flags) })
+	flags := [...]uintptr{replacing: 0, noReplace: unix.RENAME_NOREPLACE, exchanging: unix.RENAME_EXCHANGE}[how]
+	var oldBuf, newBuf stackPath
+	oldPath, newPath := oldBuf.terminate(name), newBuf.terminate(newName)
+	for {
+		_, _, errno := syscall.Syscall6(unix.SYS_RENAMEAT2, uintptr(from), uintptr(unsafe.Pointer(oldPath)),
+			uintptr(to), uintptr(unsafe.Pointer(newPath)), flags, 0)
+		if errno != syscall.EINTR {
+			return failed(errno)
+		}
+	}
+}
+
+func (linuxSystem) remove(dir handle, name string, isDir bool) error {
+	var flags uintptr
+	if isDir {
+		flags = unix.AT_REMOVEDIR
+	}
+	var buf stackPath
+	path := buf.terminate(name)
+	for {
+		_, _, errno := syscall.Syscall(unix.SYS_UNLINKAT, uintptr(dir), uintptr(unsafe.Pointer(path)), flags)
+		if errno != syscall.EINTR {
+			return failed(errno)
+		}
+	}
+}
+
+// linkat follows no link, unless flags say so.
+func linkat(from handle, name string, to handle, newName string, flags int) error {
+	var oldBuf, newBuf stackPath
+	oldPath, newPath := oldBuf.terminate(name), newBuf.terminate(newName)
+	for {
+		_, _, errno := syscall.Syscall6(unix.SYS_LINKAT, uintptr(from), uintptr(unsafe.Pointer(oldPath)),
+			uintptr(to), uintptr(unsafe.Pointer(newPath)), uintptr(flags), 0)
+		if errno != syscall.EINTR {
+			return failed(errno)
+		}
+	}
+}
+
+// failed makes an error of a number: an Errno of 0 is not nil.
+func failed(errno syscall.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
 }
 
 // unnamed needs O_TMPFILE (Linux 3.11, and the file system's support).
@@ -206,13 +250,11 @@ func (linuxSystem) unnamed(dir handle, perm fs.FileMode) (handle, error) {
 // the descriptor's opener since 6.10 and to CAP_DAC_READ_SEARCH before; else
 // through /proc, where it is mounted.
 func (linuxSystem) publish(file, dir handle, name string) error {
-	err := retry(func() error { return unix.Linkat(int(file), "", int(dir), name, unix.AT_EMPTY_PATH) })
+	err := linkat(file, "", dir, name, unix.AT_EMPTY_PATH)
 	if err != syscall.ENOENT {
 		return err
 	}
-	return retry(func() error {
-		return unix.Linkat(unix.AT_FDCWD, procPath(file), int(dir), name, unix.AT_SYMLINK_FOLLOW)
-	})
+	return linkat(unix.AT_FDCWD, procPath(file), dir, name, unix.AT_SYMLINK_FOLLOW)
 }
 
 // chmod changes the object itself. fchmod refuses an O_PATH descriptor, and

@@ -33,6 +33,17 @@ func (r *Root) Identity() (identity.ID, error) {
 	return r.self()
 }
 
+// Numbers returns the device and the file number of the directory, without a
+// call of the system. They tell directories apart that are open, no others, and
+// are 0 where the system did not say.
+func (r *Root) Numbers() (dev, ino uint64, err error) {
+	if err := r.life.enter(); err != nil {
+		return 0, 0, err
+	}
+	defer r.life.leave()
+	return r.dev, r.ino, nil
+}
+
 // Lexists is Exists for name itself: a link exists, whatever it leads to.
 func (r *Root) Lexists(name string) (bool, error) {
 	var c call
@@ -60,8 +71,10 @@ func (r *Root) OpenParent(name string) (dir *Root, canonical string, err error) 
 	if err := c.toParent(); err != nil {
 		return nil, "", c.fail(err)
 	}
-	h, err := r.sys.dup(c.dir)
-	if err != nil {
+	h := c.dir
+	if c.owned {
+		c.owned = false
+	} else if h, err = r.sys.dup(h); err != nil {
 		return nil, "", c.fail(err)
 	}
 	canonical = c.canonical()
@@ -112,11 +125,16 @@ func (c *call) same(f *os.File) error {
 	if err != nil {
 		return err
 	}
+	return c.holds(&mine)
+}
+
+// holds compares the leaf of the place with an object that is open.
+func (c *call) holds(mine *status) error {
 	named, err := c.leafStatus()
 	switch {
 	case err != nil:
 		return err
-	case !named.sameNumbers(&mine):
+	case !named.sameNumbers(mine):
 		return because(ErrChanged, "the name has another object")
 	case named.nlink != 1 && !named.isDir():
 		return &detail{ErrChanged, "the object has another name too", ErrHardlink}
@@ -176,7 +194,11 @@ func moveSame(from, to *call, f *os.File) error {
 	if err := toParents(from, to); err != nil {
 		return err
 	}
-	if err := from.same(f); err != nil {
+	mine, err := from.statFile(f)
+	if err == nil {
+		err = from.holds(&mine)
+	}
+	if err != nil {
 		return err
 	}
 	if err := from.permitAt(StepRename, 0, &from.place, &to.place); err != nil {
@@ -188,7 +210,7 @@ func moveSame(from, to *call, f *os.File) error {
 		}
 		return err
 	}
-	if err := to.same(f); err != nil {
+	if err := to.holds(&mine); err != nil {
 		return &detail{ErrChanged, "the object moved is not the one looked at", err}
 	}
 	return nil

@@ -182,14 +182,19 @@ func (a *acquisition) giveUp(in *obstacle) error {
 func (a *acquisition) try() (held bool, _ *obstacle, _ error) {
 	woken, ofGuard := a.woken, a.ofGuard
 	a.woken, a.ofGuard = nil, false
+	locked := woken
 	if woken != nil && !ofGuard {
 		if a.cand == nil {
 			unlockClose(woken)
 			return false, lookAgain, nil
 		}
-		return a.inspect(woken)
+		if !a.mayKeepLocked(woken) {
+			return a.inspect(woken)
+		}
+		defer func() { go unlockClose(woken) }()
+		locked = nil
 	}
-	if in, err := a.passGuard(woken); err != nil || in != nil {
+	if in, err := a.passGuard(locked); err != nil || in != nil {
 		return false, in, err
 	}
 	if a.published {
@@ -217,6 +222,19 @@ func (a *acquisition) try() (held bool, _ *obstacle, _ error) {
 	return a.confirm()
 }
 
+// mayKeepLocked tells that the file, whose lock a wait has brought, is the record
+// no more. Who else waits for it may as well sleep on until the attempt is over,
+// and then finds the next record to wait for instead of racing for the name. (A
+// maker that kept the file and wants it back makes another one.) A callback of
+// the caller's could make them wait for long.
+func (a *acquisition) mayKeepLocked(f *os.File) bool {
+	if !freesName || a.o.Payload != nil {
+		return false
+	}
+	o, err := look(f)
+	return err == nil && (o.nlink == 0 || gone(a.place.dir.CheckSame(a.place.leaf, f)))
+}
+
 // prepareCandidate makes the record, which is kept over attempts, and gives it
 // the content of this one.
 func (a *acquisition) prepareCandidate() error {
@@ -237,9 +255,8 @@ func (a *acquisition) prepareCandidate() error {
 
 // hold turns the published candidate into a lock.
 func (a *acquisition) hold() *hold {
-	text, _, _ := splitRecord(a.cand.bytes)
 	h := &hold{
-		domain: a.domain, key: a.key, place: a.place, record: a.cand, text: text, o: a.o, owner: a.o.Owner, byPath: a.byPath,
+		domain: a.domain, key: a.key, place: a.place, record: a.cand, text: a.cand.payload, o: a.o, owner: a.o.Owner, byPath: a.byPath,
 		target: a.target, since: time.Now(), refs: 1, lost: make(chan struct{}),
 	}
 	h.alive.Store(true)

@@ -18,8 +18,9 @@ type candidate struct {
 	private string // the hidden name it lies under until it is published
 	hidden  string // the name to keep it under
 	bytes   []byte
-	witness bool // its maker holds the system's lock on it
-	view    byte // how the file system looked, for the witness line
+	payload []byte // the beginning of bytes
+	witness bool   // its maker holds the system's lock on it
+	view    byte   // how the file system looked, for the witness line
 }
 
 var errSwept = errors.New("the private record was swept away")
@@ -89,19 +90,20 @@ func (p *place) prepare(how maker) (c *candidate, err error) {
 	return c, nil
 }
 
-// write gives the candidate its content: the payload and, anew each time, the
-// lines after it. A token is never used twice, because peers compare by it.
+// write gives the candidate its content: the payload, which it takes over, and,
+// anew each time, the lines after it. A token is never used twice, because peers
+// compare by it.
 func (c *candidate) write(p *place, payload []byte, durable bool) error {
 	var w *witness
 	if c.witness {
 		w = &witness{flags: c.view, boot: bootHash(), inode: c.id.ino}
 	}
-	record := appendRecord(payload[:len(payload):len(payload)], w, newToken())
+	record := appendRecord(payload, w, newToken())
 	if err := fits(p, record); err != nil {
 		return err
 	}
 	old := len(c.bytes)
-	c.bytes = record
+	c.bytes, c.payload = record, record[:len(payload):len(payload)]
 	if c.file == nil {
 		return nil
 	}
@@ -171,6 +173,16 @@ func (c *candidate) createPlain(p *place, name string) error {
 	return err
 }
 
+// arrived tells whether the record just published still has its name. What had
+// no name before has the content that was written. What was visible while it was
+// made, or kept under a hidden name, is read again.
+func (c *candidate) arrived(p *place, name string) error {
+	if c.witness && c.hidden == "" {
+		return p.dir.CheckSame(name, c.file)
+	}
+	return c.is(p, name)
+}
+
 // is tells whether name is this record: its only name, and its content.
 func (c *candidate) is(p *place, name string) error {
 	if err := p.dir.CheckSame(name, c.file); err != nil {
@@ -227,8 +239,12 @@ func (c *candidate) discard(p *place) error {
 // remove takes the published candidate's name away while its lock is held, and
 // then closes it. After an error that is not a change, nothing is closed.
 func (c *candidate) remove(p *place, name string) error {
-	err := p.refused(p.dir.RemoveSame(name, c.file), name)
-	if err == nil || gone(err) {
+	err := p.dir.RemoveSame(name, c.file)
+	if err == nil {
+		c.close() // the descriptor was that of the name a moment ago
+		return nil
+	}
+	if err = p.refused(err, name); gone(err) {
 		c.abandon()
 	}
 	return err
@@ -258,6 +274,10 @@ func (c *candidate) abandon() {
 		registry.keepOpen(c.file)
 		return
 	}
+	c.close()
+}
+
+func (c *candidate) close() {
 	if c.witness {
 		funlock(c.file)
 	}

@@ -63,21 +63,23 @@ func (a *acquisition) queueUp() (leave func(), err error) {
 	return a.stand(&ticket{file: f})
 }
 
-// stand waits in the queue on a thread of its own, because the kernel does
-// not know contexts.
+// stand waits in the queue, if it must on a thread of its own, because the kernel
+// does not know contexts.
 func (a *acquisition) stand(t *ticket) (leave func(), err error) {
 	wait := a.wait && a.ctx.Err() == nil
-	done := make(chan error, 1)
-	go func() { done <- t.advance(wait) }()
-	select {
-	case err = <-done:
-	case <-a.ctx.Done():
-		t.drop()
-		go func() {
-			<-done
-			t.file.Close()
-		}()
-		return nil, a.ended(&BusyError{LockPath: a.place.lockPath, Waited: time.Since(a.started)})
+	if err = t.advance(false, false); err == errLocked && (wait || !t.taken) {
+		done := make(chan error, 1)
+		go func() { done <- t.advance(true, wait) }()
+		select {
+		case err = <-done:
+		case <-a.ctx.Done():
+			t.drop()
+			go func() {
+				<-done
+				t.file.Close()
+			}()
+			return nil, a.ended(&BusyError{LockPath: a.place.lockPath, Waited: time.Since(a.started)})
+		}
 	}
 	if err == nil {
 		return func() { t.file.Close() }, nil
@@ -89,19 +91,26 @@ func (a *acquisition) stand(t *ticket) (leave func(), err error) {
 	return nil, err
 }
 
-// advance takes a number and waits until it is the lowest.
-func (t *ticket) advance(wait bool) error {
-	if err := byteLock(t.file, unix.F_WRLCK, 0, counterBytes, true); err != nil {
-		return err
+// advance takes a number, unless it has one, waiting for the counter if it may,
+// and then waits until the number is the lowest if it may. Otherwise it returns
+// errLocked.
+func (t *ticket) advance(waitNumber, waitTurn bool) error {
+	if !t.taken {
+		if err := byteLock(t.file, unix.F_WRLCK, 0, counterBytes, waitNumber); err != nil {
+			return err
+		}
+		err := t.take()
+		if uerr := byteLock(t.file, unix.F_UNLCK, 0, counterBytes, true); err == nil {
+			err = uerr
+		}
+		if err != nil {
+			return err
+		}
 	}
-	err := t.take()
-	if uerr := byteLock(t.file, unix.F_UNLCK, 0, counterBytes, true); err == nil {
-		err = uerr
+	if t.number == 0 {
+		return nil
 	}
-	if err != nil || t.number == 0 {
-		return err
-	}
-	return byteLock(t.file, unix.F_RDLCK, firstTicket, t.number, wait)
+	return byteLock(t.file, unix.F_RDLCK, firstTicket, t.number, waitTurn)
 }
 
 // take needs the lock on the counter.

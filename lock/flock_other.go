@@ -9,6 +9,8 @@ import (
 
 const openNonBlocking = 0
 
+const freesName = false
+
 func flock(*os.File, bool) error      { return ErrUnsupported }
 func relock(*os.File) error           { return ErrUnsupported }
 func funlock(*os.File) error          { return ErrUnsupported }

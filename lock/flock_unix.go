@@ -14,6 +14,9 @@ import (
 // through, from waiting for a peer.
 const openNonBlocking = unix.O_NONBLOCK
 
+// freesName: the name of a removed file can be used while the file is open.
+const freesName = true
+
 // flock takes the system's exclusive lock on the open file. Without wait it
 // answers errLocked when another open file has it.
 func flock(f *os.File, wait bool) error {

@@ -11,6 +11,9 @@ import (
 
 const openNonBlocking = 0
 
+// freesName: the name of a removed file is taken while anybody has the file open.
+const freesName = false
+
 // lockOffset is where the locked byte lies. Range locks of Windows are
 // mandatory, so it is far beyond any record, which others must be able to read.
 const lockOffset = 1 << 62

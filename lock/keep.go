@@ -41,7 +41,10 @@ func (d *domain) takeKept(p *place) *candidate {
 // keep moves a record that is held out of sight instead of removing it.
 func (h *hold) keep() error {
 	c, p := h.record, &h.place
-	err := p.refused(p.dir.MoveSame(p.leaf, c.hidden, c.file), p.leaf)
+	err := p.dir.MoveSame(p.leaf, c.hidden, c.file)
+	if err != nil {
+		err = p.refused(err, p.leaf)
+	}
 	switch {
 	case errors.Is(err, fs.ErrExist) || errors.Is(err, ErrUnsupported):
 		return c.remove(p, p.leaf)

@@ -61,8 +61,11 @@ func unlockClose(f *os.File) {
 
 // gone is true when a name does not have the object any more that it had.
 func gone(err error) bool {
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, caproot.ErrChanged) {
+		return false
+	}
 	var r refusal
-	return !errors.As(err, &r) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, caproot.ErrChanged))
+	return !errors.As(err, &r)
 }
 
 var errForeign = errors.New("the record belongs to another user")

@@ -95,9 +95,9 @@ func pathKey(dir, leaf string) key {
 		return key{text: filepath.Clean(dir + leaf)}
 	}
 	defer r.Close()
-	id, err := r.Identity()
-	if err != nil || !id.Known() {
+	id, err := idOf(r)
+	if err != nil || !id.known() {
 		return key{text: filepath.Clean(dir + leaf)}
 	}
-	return key{dir: recordID{id.Dev, id.Ino}, leaf: leaf}
+	return key{dir: id, leaf: leaf}
 }

@@ -18,13 +18,12 @@ type place struct {
 	dir      *caproot.Root
 	owned    bool // dir is closed with the place
 	id       recordID
-	text     string // tells the directory where its id does not
 	leaf     string
 	guard    string // the name of the guard
 	lockPath string // for people
 }
 
-func (p *place) key() key { return key{dir: p.id, leaf: p.leaf, text: p.text} }
+func (p *place) key() key { return key{dir: p.id, leaf: p.leaf} }
 
 func (p *place) close() {
 	if p.owned {
@@ -74,7 +73,7 @@ func (q *request) admit() (lockPath string, err error) {
 	if q.r.Policy().Rights&needs != needs {
 		return "", refuse(caproot.ErrPolicy)
 	}
-	if _, err := q.r.Identity(); err != nil {
+	if _, err := idOf(q.r); err != nil {
 		return "", refuse(err)
 	}
 	if q.o.Payload == nil {
@@ -159,8 +158,8 @@ func (q *request) openPlace(lockPath string) error {
 		}
 		q.place = place{dir: dir, owned: true, leaf: path.Base(canonical), lockPath: canonical}
 	}
-	id, err := q.place.dir.Identity()
-	if err == nil && !id.Known() {
+	id, err := idOf(q.place.dir)
+	if err == nil && !id.known() {
 		// Directories without a number could not be told apart.
 		err = &fs.PathError{Op: "lock", Path: lockPath, Err: ErrUnsupported}
 	}
@@ -168,12 +167,14 @@ func (q *request) openPlace(lockPath string) error {
 		q.place.close()
 		return err
 	}
-	if !id.Known() {
-		// Numbers that do not tell directories apart make no two places one.
-		q.place.text = q.place.dir.Name()
-	}
-	q.place.id, q.place.guard = recordID{id.Dev, id.Ino}, q.place.leaf+guardSuffix
+	q.place.id, q.place.guard = id, q.place.leaf+guardSuffix
 	return nil
+}
+
+// idOf names a directory while it is open.
+func idOf(dir *caproot.Root) (recordID, error) {
+	dev, ino, err := dir.Numbers()
+	return recordID{dev, ino}, err
 }
 
 // findKey needs no directory of its own where the record lies beside the target.
@@ -197,15 +198,15 @@ func (q *request) findKey() error {
 	} else {
 		defer dir.Close()
 	}
-	id, err := dir.Identity()
+	id, err := idOf(dir)
 	if err != nil {
 		return err
 	}
-	q.key = key{dir: recordID{id.Dev, id.Ino}}
+	q.key = key{dir: id}
 	switch {
 	case canonical == "":
 		q.key.text = path.Clean(q.target)
-	case id.Known():
+	case id.known():
 		q.key.leaf = path.Base(canonical)
 	default:
 		q.key.leaf, q.key.text = path.Base(canonical), dir.Name()

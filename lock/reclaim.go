@@ -95,10 +95,10 @@ func (a *acquisition) publish() (held bool, _ *obstacle, err error) {
 	return a.confirm()
 }
 
-// confirm re-reads the published record by its name. A replacement is never
+// confirm looks at the published record by its name. A replacement is never
 // adopted, and never removed.
 func (a *acquisition) confirm() (held bool, _ *obstacle, err error) {
-	err = a.cand.is(&a.place, a.place.leaf)
+	err = a.cand.arrived(&a.place, a.place.leaf)
 	switch {
 	case err == nil:
 		return a.tested()

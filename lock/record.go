@@ -31,6 +31,9 @@ var errLocked = errors.New("another open file has the lock")
 // recordID names a file while somebody has it open.
 type recordID struct{ dev, ino uint64 }
 
+// known is false where the system gave no numbers.
+func (id recordID) known() bool { return id.dev != 0 && id.ino != 0 }
+
 // object is what the system tells of an open file.
 type object struct {
 	id                 recordID
@@ -72,8 +75,17 @@ func (w witness) encode() (b [witnessBytes]byte) {
 	b[0], b[1] = witnessVersion, w.flags
 	binary.BigEndian.PutUint64(b[2:], w.boot)
 	binary.BigEndian.PutUint64(b[10:], w.inode)
-	binary.BigEndian.PutUint32(b[18:], crc32.ChecksumIEEE(b[:18]))
+	binary.BigEndian.PutUint32(b[18:], checksum(b[:18]))
 	return b
+}
+
+// checksum is crc32.ChecksumIEEE, which would have p on the heap.
+func checksum(p []byte) uint32 {
+	sum := ^uint32(0)
+	for _, b := range p {
+		sum = crc32.IEEETable[byte(sum)^b] ^ sum>>8
+	}
+	return ^sum
 }
 
 func decodeWitness(b [witnessBytes]byte) (witness, bool) {
@@ -92,15 +104,15 @@ func appendRecord(payload []byte, w *witness, token [tokenBytes]byte) []byte {
 	return append(appendBits(append(record, tokenMark...), token[:]), '\n')
 }
 
+// fourBits are the spellings of half a byte.
+var fourBits = [16]string{
+	"    ", "   \t", "  \t ", "  \t\t", " \t  ", " \t \t", " \t\t ", " \t\t\t",
+	"\t   ", "\t  \t", "\t \t ", "\t \t\t", "\t\t  ", "\t\t \t", "\t\t\t ", "\t\t\t\t",
+}
+
 func appendBits(line, bits []byte) []byte {
 	for _, b := range bits {
-		for i := 7; i >= 0; i-- {
-			if b>>i&1 == 1 {
-				line = append(line, '\t')
-			} else {
-				line = append(line, ' ')
-			}
-		}
+		line = append(append(line, fourBits[b>>4]...), fourBits[b&15]...)
 	}
 	return line
 }
