@@ -41,6 +41,7 @@ type fenceSlot struct {
 	holder     leaseID
 	state      fenceState
 	ttl        time.Duration // as the holder chose it
+	process    processMark
 }
 
 // fenceView is what one read of the file tells.
@@ -71,6 +72,9 @@ func (s *fenceSlot) encode(e epoch) []byte {
 	b = append(b, s.holder[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(s.state))
 	b = binary.BigEndian.AppendUint64(b, uint64(s.ttl))
+	b = binary.BigEndian.AppendUint64(b, s.process.pid)
+	b = binary.BigEndian.AppendUint64(b, s.process.start)
+	b = append(b, s.process.world[:]...)
 	return sealSector(b[:sectorBytes])
 }
 
@@ -83,6 +87,9 @@ func decodeSlot(sector []byte, e epoch) (s fenceSlot, ok bool) {
 	copy(s.holder[:], sector[32:])
 	s.state = fenceState(binary.BigEndian.Uint64(sector[48:]))
 	s.ttl = time.Duration(binary.BigEndian.Uint64(sector[56:]))
+	s.process.pid = binary.BigEndian.Uint64(sector[64:])
+	s.process.start = binary.BigEndian.Uint64(sector[72:])
+	copy(s.process.world[:], sector[80:])
 	return s, s.state <= slotExternal && s.ttl >= 0 && s.ttl <= MaxTTL
 }
 

@@ -39,7 +39,7 @@ type Lease struct {
 	mu       sync.Mutex // held over a renewal and a release
 	record   LeaseRecord
 	recordOf *os.File // kept open: beats go to the file that was made, or nowhere
-	size     int64
+	written  []byte   // its content; nil when a write failed
 	beats    uint64
 	late     bool
 	released bool

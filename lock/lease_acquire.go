@@ -146,7 +146,7 @@ func (a *leaseAcquisition) ended(o *observation) (bool, error) {
 }
 
 func (a *leaseAcquisition) fenceEnded(o *observation, unchanged time.Duration) bool {
-	return o.fence.state == slotFree || o.ofHolder() && o.record.Liveness() == NotRunning ||
+	return o.fence.state == slotFree || o.fence.process.liveness() == NotRunning ||
 		unchanged >= drifted(o.fence.ttl)+a.lo.Grace
 }
 
@@ -197,7 +197,7 @@ func (a *leaseAcquisition) take(o *observation) (l *Lease, err error) {
 		return nil, err
 	}
 	l = a.newLease(&v)
-	held := fenceSlot{token: v.token + 1, holder: l.id, state: slotHeld, ttl: a.lo.TTL}
+	held := fenceSlot{token: v.token + 1, holder: l.id, state: slotHeld, ttl: a.lo.TTL, process: l.record.mark()}
 	// The token first: were it issued after the eviction, a holder in between would
 	// have none, and the one evicted could go on writing.
 	if err := a.file.advance(&v, held); err != nil {
@@ -285,7 +285,7 @@ func (a *leaseAcquisition) occupy(l *Lease, o *observation) (bool, error) {
 	if err != nil || string(raw) != string(text) {
 		return false, errors.Join(err, f.Close()) // replaced by somebody: not ours to remove
 	}
-	l.recordOf = f
+	l.recordOf, l.written = f, text
 	// Whoever was inside a guard that was made meanwhile must be done first.
 	in, err := a.passGuard(nil)
 	in.drop()

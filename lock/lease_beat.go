@@ -143,11 +143,15 @@ func (l *Lease) rewrite(record *LeaseRecord) error {
 	if err != nil {
 		return err
 	}
+	l.written = nil
 	if _, err := l.recordOf.WriteAt(text, 0); err != nil {
 		return err
 	}
 	if o.size != int64(len(text)) {
-		return l.recordOf.Truncate(int64(len(text)))
+		if err := l.recordOf.Truncate(int64(len(text))); err != nil {
+			return err
+		}
 	}
+	l.written = text
 	return nil
 }

@@ -47,11 +47,6 @@ func (o *observation) ofFence() bool {
 	return o.isLease && o.record.Fence == hex.EncodeToString(o.fence.epoch[:]) && o.record.FencingToken <= o.fence.token
 }
 
-// ofHolder tells that the record is that of the lease that has the fence.
-func (o *observation) ofHolder() bool {
-	return o.ofFence() && o.record.FencingToken == o.fence.token && o.record.LockID == hex.EncodeToString(o.fence.holder[:])
-}
-
 // unreadable tells that a record says nothing, and its grace is over.
 func (o *observation) unreadable() bool {
 	text, _, _ := splitRecord(o.text)

@@ -20,7 +20,8 @@ type LeaseStatus struct {
 	// Token is the highest that was issued, 0 before the first.
 	Token uint64
 	// Record is nil when there is none or it is not a lease's.
-	Record   *LeaseRecord
+	Record *LeaseRecord
+	// Liveness is that of who has the fence, or who made the record.
 	Liveness Liveness
 	// Expires is when the lease runs out by the wall clocks; see LeaseRecord.Expiry.
 	Expires time.Time
@@ -69,6 +70,9 @@ func (s *LeaseStatus) judge(o *observation, now time.Time) {
 	s.Token = o.fence.token
 	if o.isLease {
 		s.Record, s.Liveness, s.Expires = &o.record, o.record.Liveness(), o.record.Expiry(now)
+	}
+	if o.fence.state == slotHeld {
+		s.Liveness = o.fence.process.liveness()
 	}
 	switch {
 	case o.file == nil && o.fence.state == slotFree:

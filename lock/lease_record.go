@@ -1,7 +1,10 @@
 package lock
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"time"
 )
@@ -99,15 +102,39 @@ func (l Liveness) String() string { return [...]string{"unknown", "running", "no
 // as for the writer: equal host, boot id and PID namespace, all of them known. A
 // process of that id that started at another time is another one.
 func (r *LeaseRecord) Liveness() Liveness {
-	if r.PID <= 0 || r.StartTime == 0 || r.BootID == "" || r.PIDNamespace == "" || r.Hostname == "" ||
-		r.Hostname != hostName() || r.BootID != bootID() || r.PIDNamespace != pidNamespace() {
+	m := r.mark()
+	return m.liveness()
+}
+
+// processMark names a process; world is the hash of host, boot and namespace, zero
+// where one of them is unknown. A fence slot has it, because a holder may die
+// before it has a record.
+type processMark struct {
+	pid, start uint64
+	world      [16]byte
+}
+
+func (r *LeaseRecord) mark() (m processMark) {
+	if r.PID <= 0 || r.StartTime == 0 || r.BootID == "" || r.PIDNamespace == "" || r.Hostname == "" {
+		return m
+	}
+	m.pid, m.start = uint64(r.PID), r.StartTime
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", r.Hostname, r.BootID, r.PIDNamespace))
+	copy(m.world[:], sum[:])
+	return m
+}
+
+func (m *processMark) liveness() Liveness {
+	var here LeaseRecord
+	here.thisHolder()
+	if m.world == ([16]byte{}) || m.world != here.mark().world || m.pid > math.MaxInt32 {
 		return LivenessUnknown
 	}
-	start, known := processStartTime(r.PID)
+	start, known := processStartTime(int(m.pid))
 	switch {
 	case !known:
 		return LivenessUnknown
-	case start != r.StartTime:
+	case start != m.start:
 		return NotRunning
 	}
 	return Running

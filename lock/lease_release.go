@@ -81,7 +81,13 @@ func (l *Lease) removeRecord(old bool) (err error) {
 		}
 		defer func() { err = errors.Join(err, l.place.removeGuard(guard)) }()
 	}
-	err = l.place.dir.RemoveSame(l.place.leaf, l.recordOf)
+	raw, err := readRecord(l.recordOf, int64(len(l.written)))
+	if err == nil && l.written != nil && string(raw) != string(l.written) {
+		err = errRewritten
+	}
+	if err == nil {
+		err = l.place.dir.RemoveSame(l.place.leaf, l.recordOf)
+	}
 	if gone(err) {
 		l.recordLoss(err)
 		return nil

@@ -95,7 +95,7 @@ func TestTokensRise(t *testing.T) {
 	r := openRoot(t, dir)
 	last := uint64(0)
 	for n := range 100 {
-		l := acquireTest(t, r, LeaseOptions{TTL: MinTTL, Timeout: 10 * time.Second})
+		l := acquireTest(t, r, LeaseOptions{Timeout: 10 * time.Second})
 		if l.Token() <= last {
 			t.Fatalf("token %d after %d", l.Token(), last)
 		}
