@@ -224,7 +224,7 @@ func (k *batchCommit) flush() error {
 	}
 	barrier := k.b.o.Barrier
 	if barrier == BarrierFileSystem || barrier == BarrierAuto && len(files) >= autoBarrier {
-		if system, ok := k.b.r.sys.(fsSyncer); ok {
+		if system, ok := unfenced(k.b.r.sys).(fsSyncer); ok {
 			var err error
 			if files, err = flushSystems(system, files); err != nil {
 				return err

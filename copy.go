@@ -222,7 +222,7 @@ func (t *fileCopy) run() error {
 
 // offload lets the kernel copy as much as it can, and copies the rest.
 func (t *fileCopy) offload() error {
-	k, ok := t.p.c.r.sys.(rangeCopier)
+	k, ok := unfenced(t.p.c.r.sys).(rangeCopier)
 	if ok && t.o.Clone != CloneNever {
 		whole := Budget{Bytes: t.from.st.size}
 		if err := t.p.c.spend(whole); err != nil {

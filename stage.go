@@ -341,7 +341,7 @@ func (p *publication) discard() error {
 	var err error
 	if p.temp != "" {
 		if err = p.checkTemp(); err == nil {
-			err = p.c.r.sys.remove(p.c.dir, p.temp, false)
+			err = unfenced(p.c.r.sys).remove(p.c.dir, p.temp, false)
 		}
 		if err == errStageGone || errors.Is(err, fs.ErrNotExist) {
 			err = nil

@@ -12,22 +12,27 @@ import (
 // exchangeAway puts the file in place by exchange and removes what it displaced.
 func (p *publication) exchangeAway() error {
 	c := p.c
-	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
+	sys, leave, err := enterFence(c.r.sys)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
 		return err
 	}
 	// A rename would not have replaced a directory that came after the look.
-	if st, err := c.r.sys.stat(c.dir, p.temp, false); err == nil && st.isDir() {
-		return p.swapBack(syscall.EISDIR)
+	if st, err := sys.stat(c.dir, p.temp, false); err == nil && st.isDir() {
+		return p.swapBack(sys, syscall.EISDIR)
 	}
-	p.drop()
+	p.drop(sys)
 	p.verify()
 	return nil
 }
 
 // drop removes what an exchange put under the stage's name. A failure takes
 // nothing back: the target has its content, and the receipt tells what stayed.
-func (p *publication) drop() {
-	err := p.c.r.sys.remove(p.c.dir, p.temp, false)
+func (p *publication) drop(sys system) {
+	err := sys.remove(p.c.dir, p.temp, false)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.lose("cleanup")
 	}
@@ -47,20 +52,36 @@ func (p *publication) swap() (identity.Publication, error) {
 		return 0, err
 	}
 	defer c.r.sys.close(target)
-	err = c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging)
-	if err != nil {
-		if !noFlag(err) {
-			return 0, err
-		}
+	tried, err := p.exchange()
+	switch {
+	case !tried && err != nil && noFlag(err):
 		p.lose("exchange")
 		return identity.Checked, p.replace()
+	case err != nil:
+		return 0, err
 	}
-	if err := p.expectAt(p.temp); err != nil {
-		return 0, p.swapBack(err)
-	}
-	p.drop()
 	p.verify()
 	return identity.Swapped, nil
+}
+
+// exchange is the swap of the claimed target, and its way back, behind one
+// passage of a fence: a successor comes before both or after both. tried is false
+// when the names were not exchanged.
+func (p *publication) exchange() (tried bool, err error) {
+	c := p.c
+	sys, leave, err := enterFence(c.r.sys)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	if err := sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
+		return false, err
+	}
+	if err := p.expectAt(p.temp); err != nil {
+		return true, p.swapBack(sys, err)
+	}
+	p.drop(sys)
+	return true, nil
 }
 
 // claim opens and locks what the target names, which must be the expected
@@ -138,10 +159,10 @@ func (p *publication) expectAt(name string) error {
 // swapBack undoes an exchange that displaced the wrong object. If a third
 // writer changed the target in between, everything keeps a name and the error
 // tells it.
-func (p *publication) swapBack(why error) error {
+func (p *publication) swapBack(sys system, why error) error {
 	c := p.c
 	kept := &detail{ErrChanged, "a file of another writer is kept as " + p.temp, why}
-	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
+	if err := sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
 		p.temp = ""
 		return kept
 	}

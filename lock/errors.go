@@ -33,6 +33,15 @@ var (
 	ErrRecord = errors.New("not a lock record")
 	// ErrReleased is the cause of the contexts of a lock that was released.
 	ErrReleased = errors.New("lock was released")
+	// ErrLeaseLost is returned when a lease is not this holder's any more: it was
+	// not renewed in time, or it was evicted. It matches ErrCompromised.
+	ErrLeaseLost = fmt.Errorf("%w: lease was lost", ErrCompromised)
+	// ErrFenced is returned for a change by a holder whose fencing token was
+	// superseded, or who has released it.
+	ErrFenced = errors.New("refused by the fence: the token was superseded")
+	// ErrFenceLost is returned when the fence file of a token is missing, replaced
+	// or damaged, or has a lower token. Nothing is permitted then.
+	ErrFenceLost = errors.New("fence was lost")
 	// ErrUnsupported is returned when the system or the file system cannot do
 	// what an option asks for. It is caproot.ErrUnsupported.
 	ErrUnsupported = caproot.ErrUnsupported
@@ -119,8 +128,8 @@ func compromised(lockPath string, why error) error {
 }
 
 // Code returns the stable short name of an error's cause: "busy", "stale",
-// "nested", "order", "compromised", "record", "option", and for every other
-// error what caproot.Code says.
+// "nested", "order", "compromised", "lease-lost", "fenced", "fence-lost",
+// "record", "option", and for every other error what caproot.Code says.
 func Code(err error) string {
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
@@ -134,6 +143,9 @@ var codes = []struct {
 	err  error
 	code string
 }{
+	{ErrFenced, "fenced"},
+	{ErrFenceLost, "fence-lost"},
+	{ErrLeaseLost, "lease-lost"},
 	{ErrCompromised, "compromised"},
 	{ErrNested, "nested"},
 	{ErrOrder, "order"},
