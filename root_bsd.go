@@ -134,3 +134,11 @@ func (bsdSystem) identify(h handle) (identity.ID, error) {
 		Birth: full.birth.sec*1e9 + full.birth.nsec, HasBirth: true,
 	}, nil
 }
+
+func (bsdSystem) remove(dir handle, name string, isDir bool) error {
+	flag := 0
+	if isDir {
+		flag = unix.AT_REMOVEDIR
+	}
+	return retry(func() error { return unix.Unlinkat(int(dir), name, flag) })
+}

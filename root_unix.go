@@ -73,14 +73,6 @@ func (unixSystem) mkdir(dir handle, name string, perm fs.FileMode) error {
 	return retry(func() error { return unix.Mkdirat(int(dir), name, unixMode(perm)) })
 }
 
-func (unixSystem) remove(dir handle, name string, isDir bool) error {
-	flag := 0
-	if isDir {
-		flag = unix.AT_REMOVEDIR
-	}
-	return retry(func() error { return unix.Unlinkat(int(dir), name, flag) })
-}
-
 func (unixSystem) link(from handle, name string, to handle, newName string) error {
 	return retry(func() error { return unix.Linkat(int(from), name, int(to), newName, 0) })
 }
