@@ -6,6 +6,49 @@ import (
 	"syscall"
 )
 
+var verbTarget = verb{name: "target", needs: List, changes: true, traced: true}
+
+// Target returns the canonical path below r of the file that Put would publish
+// under name: two spellings of one file are one target. Its directory must exist,
+// the file need not. Under LinksFollow a link in the last component leads on;
+// under another rule it is ErrSymlink. A directory is EISDIR.
+//
+// It tells how things were: look again once nobody else can change them.
+func (r *Root) Target(name string) (canonical string, err error) {
+	var c call
+	if err := c.begin(r, &verbTarget, name); err != nil {
+		return "", err
+	}
+	defer c.end()
+	err = c.toTarget()
+	if err == nil && c.shape.MustDir {
+		err = syscall.EISDIR
+	}
+	if err == nil {
+		err = c.admitTarget()
+	}
+	if err != nil {
+		return "", c.fail(err)
+	}
+	return c.canonical(), nil
+}
+
+// admitTarget refuses what cannot be published over.
+func (c *call) admitTarget() error {
+	st, err := c.r.sys.stat(c.dir, c.leaf, false)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case st.isLink():
+		return ErrSymlink
+	case st.isDir():
+		return syscall.EISDIR
+	}
+	return nil
+}
+
 // toTarget finds the place of the object that a verb with a receipt acts on:
 // the name itself, or under LinksFollow what the name, a link, leads to. The
 // leaf may be missing. A link that is not followed is left for the verb to see.
