@@ -47,6 +47,8 @@ check finishes witness -DGOS=2 -DCRASHES=1 -DKEEP -DROUNDS=2
 # Among Go processes the kernel's lock alone is enough.
 check holds witness -DGOS=2 -DCRASHES=1 -DNO_GUARD
 check holds queue
+check holds fence -DPROCS=3 -DCRASHES=1
+check holds fence -DPROCS=2 -DROUNDS=2 -DCHANGES=2 -DCRASHES=2
 
 for rule in NO_RECHECK TRUST_WAKEUP LOCK_AFTER_CREATE UNLOCK_FIRST PROBE_THEN_UNLINK; do
   check refuted witness -DGOS=2 -DCRASHES=1 -DNO_GUARD "-D$rule"
@@ -60,6 +62,9 @@ for rule in NO_GUARD TRUST_LEGACY NODE_NO_GUARD NO_RECHECK; do
 done
 for rule in COUNTER_FIRST ONLY_THE_NEXT; do
   check refuted queue "-D$rule"
+done
+for rule in TOKEN_AFTER_EVICTION SINGLE_SLOT NO_TRANSITION_LOCK NO_CHANGE_LOCK RECHECK_NOTHING; do
+  check refuted fence -DPROCS=2 -DCRASHES=1 "-D$rule"
 done
 
 if [ "${1:-}" = long ]; then
