@@ -165,13 +165,16 @@ func (l *Lease) Context(parent context.Context) context.Context {
 }
 
 // Verify asks the fence and the record. It returns nil while the lease is this
-// holder's, an error that matches ErrLeaseLost or ErrFenced when it is not, and the
-// system's when it could not find out.
+// holder's, an error that matches ErrLeaseLost when it is not, ErrFenced once it was
+// released, and the system's when it could not find out.
 func (l *Lease) Verify(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	leave, err := l.fence.Enter()
+	if l.alive.Load() && (errors.Is(err, ErrFenced) || errors.Is(err, ErrFenceLost)) {
+		return l.lose(fmt.Errorf("%w: %w", ErrLeaseLost, err))
+	}
 	if err != nil {
 		return err
 	}

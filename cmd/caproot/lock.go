@@ -25,7 +25,7 @@ type lockCommand struct {
 	Wait         *float64 `short:"w" placeholder:"SECONDS" help:"Wait no longer."`
 	ConflictCode int      `short:"E" default:"1" placeholder:"CODE" help:"Exit code when the lock is not to be had. Default: 1."`
 	Shell        string   `short:"c" name:"command" placeholder:"COMMAND" help:"Run COMMAND by sh -c."`
-	Kind         string   `enum:"sidecar,advisory" default:"sidecar" help:"sidecar: a record FILE.lock beside FILE. advisory: the system's lock on FILE itself, as flock(1) takes it."`
+	Kind         string   `enum:"sidecar,advisory,lease" default:"sidecar" help:"sidecar: a record FILE.lock beside FILE. advisory: the system's lock on FILE itself, as flock(1) takes it. lease: a record that is renewed, for holders on several machines."`
 	OnLost       string   `enum:"ignore,term" default:"term" placeholder:"DO" help:"When the lock turns out to be lost: term ends the command, ignore tells it. Default: term."`
 	File         string   `arg:"" help:"What is locked."`
 	Child        []string `arg:"" optional:"" name:"cmd" passthrough:"" help:"Command to run under the lock, after --."`
@@ -104,11 +104,31 @@ func (c *lockCommand) acquire(r *caproot.Root, name string) (lock.Lock, error) {
 		}
 		return acquire(ctx, r, name, lock.AdvisoryOptions{Shared: c.Shared})
 	}
+	if c.Kind == "lease" {
+		return acquireLease(ctx, r, name, wait)
+	}
 	acquire := lock.TryAcquire
 	if wait {
 		acquire = lock.Acquire
 	}
 	return acquire(ctx, r, name, lock.Options{})
+}
+
+// commandTTL is long, because the command may share a busy machine, and short
+// beside what people wait for.
+const commandTTL = 30 * time.Second
+
+// acquireLease waits as long as ctx lets it.
+func acquireLease(ctx context.Context, r *caproot.Root, name string, wait bool) (lock.Lock, error) {
+	o := lock.LeaseOptions{TTL: commandTTL}
+	if wait {
+		o.Timeout = lock.Never
+	}
+	l, err := lock.AcquireLease(ctx, r, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // openBeside opens the directory of a path of the caller's own. The path is
@@ -151,10 +171,7 @@ func (c *lockCommand) run(s *session, held lock.Lock, args []string) (code int, 
 	close(done)
 	lost = <-watched
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			return 128 + int(ws.Signal()), lost
-		}
-		return exit.ExitCode(), lost
+		return exitOfCommand(exit), lost
 	}
 	return s.fail(err), lost
 }

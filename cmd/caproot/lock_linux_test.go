@@ -42,7 +42,7 @@ func hold(t *testing.T, flags ...string) *holder {
 
 func TestLockExcludes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
-	for _, kind := range []string{"sidecar", "advisory"} {
+	for _, kind := range []string{"sidecar", "advisory", "lease"} {
 		h := hold(t, "--kind", kind, file)
 		for code, flags := range map[int][]string{1: {"-n"}, 9: {"-n", "-E", "9"}, 8: {"-w", "0.05", "-E", "8"}} {
 			args := append(append([]string{"lock", "--kind", kind}, flags...), file, "-c", "echo entered")
@@ -57,8 +57,8 @@ func TestLockExcludes(t *testing.T) {
 			t.Errorf("%s after the release: %+v", kind, got)
 		}
 	}
-	if entries, _ := os.ReadDir(filepath.Dir(file)); len(entries) != 1 {
-		t.Errorf("left: %v, want the advisory file", entries)
+	if entries, _ := os.ReadDir(filepath.Dir(file)); len(entries) != 2 {
+		t.Errorf("left: %v, want the advisory file and the fence", entries)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestLockCodes(t *testing.T) {
 	for args, want := range map[string]int{
 		"f -c true": 0, "f -- sh -c true": 0, "f -c :;exit${IFS}7": 7, "f -c kill${IFS}-TERM${IFS}$$": 128 + 15, "f -- no/such": exitCannotRun,
 		"f": exitUsage, "f -c true -- true": exitUsage, "-s f -c true": exitUsage, "-w -1 f -c true": exitUsage, "-w NaN f -c true": exitUsage,
-		"-E 256 f -c true": exitUsage, "--kind lease f -c true": exitUsage, "no/f -c true": exitNoRoot,
+		"-E 256 f -c true": exitUsage, "--kind other f -c true": exitUsage, "no/f -c true": exitNoRoot,
 		"--kind advisory no/f -c true": exitNoRoot, "odd -c true": exitRefused, "-n odd -c true": exitRefused, ".. -c true": exitRefused,
 	} {
 		cmd := command(append([]string{"lock"}, strings.Fields(args)...)...)
@@ -106,6 +106,12 @@ func TestLockCodes(t *testing.T) {
 // A holder that is killed takes the command with it, or that would go on
 // without the lock; its record is proved dead, and only then reclaimed.
 func TestLockOfKilledHolder(t *testing.T) {
+	for _, kind := range []string{"sidecar", "lease"} {
+		t.Run(kind, func(t *testing.T) { lockOfKilledHolder(t, kind) })
+	}
+}
+
+func lockOfKilledHolder(t *testing.T, kind string) {
 	file := filepath.Join(t.TempDir(), "f")
 	status := func(state string, code int) lockState {
 		t.Helper()
@@ -128,7 +134,7 @@ func TestLockOfKilledHolder(t *testing.T) {
 	}
 	status("free", exitDone)
 	refused("not-exist")
-	h := hold(t, file)
+	h := hold(t, "--kind", kind, file)
 	var who struct{ PID int }
 	if err := json.Unmarshal(status("held", exitNo).Holder, &who); err != nil || who.PID != h.Process.Pid {
 		t.Errorf("holder %+v, want %d; %v", who, h.Process.Pid, err)
@@ -173,12 +179,18 @@ func TestLockPassesSignalsOn(t *testing.T) {
 // Somebody removes the record of a live holder: the lock is lost, and the
 // command must not go on as if it were not.
 func TestLockLost(t *testing.T) {
+	for kind, code := range map[string]string{"sidecar": "compromised", "lease": "lease-lost"} {
+		t.Run(kind, func(t *testing.T) { lockLost(t, kind, code) })
+	}
+}
+
+func lockLost(t *testing.T, kind, code string) {
 	for onLost, want := range map[string]int{"term": 128 + 15, "ignore": exitFailed} {
 		file := filepath.Join(t.TempDir(), "f")
-		h := hold(t, "--on-lost", onLost, file)
+		h := hold(t, "--kind", kind, "--on-lost", onLost, file)
 		must(t, os.Remove(file+".lock"))
 		told, err := h.err.ReadString('\n')
-		if err != nil || !strings.HasPrefix(told, "caproot: compromised: ") {
+		if err != nil || !strings.HasPrefix(told, "caproot: "+code+": ") {
 			t.Errorf("%s: %q, %v", onLost, told, err)
 		}
 		if onLost == "ignore" {

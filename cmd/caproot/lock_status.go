@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -28,6 +29,8 @@ type lockState struct {
 	Guard     string          `json:"guard"`
 	Holder    json.RawMessage `json:"holder,omitempty"`
 	HolderB64 []byte          `json:"holder_b64,omitempty"` // what is no JSON
+	Token     uint64          `json:"token,omitempty"`      // of a lease
+	Expires   string          `json:"expires,omitempty"`    // of a lease, by the wall clocks
 }
 
 // proofs tell what the verdict on a holder rests on.
@@ -47,15 +50,19 @@ func (c *lockStatusCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	l := newLockState(st)
+	if err := l.addLease(r, name); err != nil {
+		return err
+	}
 	if c.JSON {
-		err = s.writeJSON(newLockState(st))
+		err = s.writeJSON(l)
 	} else {
-		err = s.describeLock(st)
+		err = s.describeLock(l, st)
 	}
 	if err != nil {
 		return err
 	}
-	if st.State == lock.Free && st.Guard == lock.Free {
+	if l.State == lock.Free.String() && st.Guard == lock.Free {
 		return nil
 	}
 	return status(exitNo)
@@ -80,8 +87,25 @@ func newLockState(st lock.Status) lockState {
 	return l
 }
 
-func (s *session) describeLock(st lock.Status) error {
-	l := newLockState(st)
+// addLease judges the record as a lease's, if it is one.
+func (l *lockState) addLease(r *caproot.Root, name string) error {
+	lease, err := lock.InspectLease(context.Background(), r, name, lock.LeaseOptions{})
+	if err != nil || lease.Record == nil {
+		return err
+	}
+	l.State, l.Token, l.Expires = lease.State.String(), lease.Token, lease.Expires.UTC().Format(time.RFC3339Nano)
+	switch {
+	case lease.State == lock.Dead:
+		l.Proof = "its process does not run any more"
+	case lease.Liveness == lock.Running:
+		l.Proof = "its process runs"
+	case lease.State == lock.Held:
+		l.Proof = "it was renewed within its time"
+	}
+	return nil
+}
+
+func (s *session) describeLock(l lockState, st lock.Status) error {
 	text := l.State
 	if l.Since != "" {
 		text += " since " + l.Since
@@ -89,10 +113,15 @@ func (s *session) describeLock(st lock.Status) error {
 	switch {
 	case l.Proof != "":
 		text += ": " + l.Proof
+	case l.Expires != "":
+		text += ": its time is over, and nothing proves whether its holder lives"
 	case st.State == lock.Unknown && st.Stale:
 		text += ": nothing proves whether its holder lives; stale by age"
 	case st.State == lock.Unknown:
 		text += ": nothing proves whether its holder lives"
+	}
+	if l.Expires != "" {
+		text += "; token " + strconv.FormatUint(l.Token, 10) + ", runs out at " + l.Expires
 	}
 	if len(l.Holder) > 0 {
 		text += "; holder " + string(l.Holder)
@@ -126,6 +155,13 @@ func (c *lockReclaimCommand) Run(s *session) error {
 // record goes by the same rules as for every contender.
 func reclaim(r *caproot.Root, name string) error {
 	ctx := context.Background()
+	lease, err := lock.InspectLease(ctx, r, name, lock.LeaseOptions{})
+	if err != nil {
+		return err
+	}
+	if lease.Record != nil {
+		return reclaimLease(ctx, r, name, lease)
+	}
 	st, err := lock.Inspect(ctx, r, name, lock.Options{})
 	switch {
 	case err != nil:
@@ -138,6 +174,20 @@ func reclaim(r *caproot.Root, name string) error {
 		return refusal{"stale", "nothing proves that its holder is dead"}
 	}
 	held, err := lock.TryAcquire(ctx, r, name, lock.Options{})
+	if err != nil {
+		return err
+	}
+	return held.Release()
+}
+
+func reclaimLease(ctx context.Context, r *caproot.Root, name string, lease lock.LeaseStatus) error {
+	switch lease.State {
+	case lock.Held:
+		return refusal{"busy", "its holder runs, or its time is not over"}
+	case lock.Unknown:
+		return refusal{"stale", "nothing proves that its holder is dead"}
+	}
+	held, err := lock.AcquireLease(ctx, r, name, lock.LeaseOptions{})
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type commands struct {
 	Lock        lockCommand        `cmd:"" help:"Run a command while FILE is locked. Letters and codes are those of flock(1)."`
 	LockStatus  lockStatusCommand  `cmd:"" help:"Tell who holds the lock of FILE, and whether that holder lives. Exit code 0 is free."`
 	LockReclaim lockReclaimCommand `cmd:"" help:"Remove the lock record of FILE if its holder is proved dead."`
+	Update      updateCommand      `cmd:"" help:"Put the content of NAME through a command under a lock. Published atomically, if the command exits with 0."`
 	Probe       probeCommand       `cmd:"" help:"Tell what kernel and file system give here. Works in a scratch directory in DIR and removes it."`
 	Names       namesCommand       `cmd:"" help:"Tell whether a name may exist, and which rule refuses it."`
 }
