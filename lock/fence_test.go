@@ -114,3 +114,21 @@ func TestJudgedAndFound(t *testing.T) {
 		t.Errorf("%s\nwas\n%s", after, before)
 	}
 }
+
+// Where a lock keeps nobody out there is no fence.
+func TestLocksExclude(t *testing.T) {
+	r := openRoot(t, t.TempDir())
+	open := func(name string) *fenceFile {
+		f, err := openFence(r, name)
+		must(t, err)
+		t.Cleanup(func() { f.close() })
+		return f
+	}
+	first, second := open("a"), open("a")
+	unlock, err := first.exclusive(t.Context())
+	must(t, err)
+	must(t, excluded(second.file))
+	want(t, "another file", excluded(open("b").file), ErrUnsupported)
+	must(t, unlock())
+	want(t, "no lock", excluded(second.file), ErrUnsupported)
+}

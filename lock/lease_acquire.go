@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	mathrand "math/rand/v2"
 	"os"
@@ -249,7 +250,22 @@ func (a *leaseAcquisition) newFence(token uint64, l *Lease) (*Fence, error) {
 	if file.epoch != a.file.epoch {
 		return nil, errors.Join(ErrFenceLost, file.close())
 	}
+	if err := excluded(file.file); err != nil {
+		return nil, errors.Join(err, file.close())
+	}
 	return holdFence(file, token, l.standing), nil
+}
+
+// excluded sees that the lock of the transition under way keeps another open file
+// out. A file system may accept every lock and enforce none; then a fence is none.
+func excluded(f *os.File) error {
+	switch err := lockFile(f, true, false, false); {
+	case err == errLocked:
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.Join(fmt.Errorf("%w: locks of the file system exclude nobody", ErrUnsupported), unlockFile(f, false))
 }
 
 // begin starts what a held lease does.
