@@ -359,7 +359,7 @@ func (w *walker) setDirMode(name string) error {
 		return err
 	case w.stay && !st.onMount(w.mount):
 		return ErrMount
-	case st.mode.Perm()&^w.makeDir != 0:
+	case st.mode.Perm()&^w.makeDir != 0 && !sameMode(st.mode.Perm(), w.makeDir):
 		return because(ErrChanged, "the new directory was replaced")
 	}
 	return setMode(w.sys, dir, st.mode&allModes, w.makeDir)

@@ -32,7 +32,7 @@ var errLocked = errors.New("another open file has the lock")
 type recordID struct{ dev, ino uint64 }
 
 // known is false where the system gave no numbers.
-func (id recordID) known() bool { return id.dev != 0 && id.ino != 0 }
+func (id recordID) known() bool { return id.ino != 0 }
 
 // object is what the system tells of an open file.
 type object struct {
