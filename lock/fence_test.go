@@ -92,7 +92,7 @@ func TestJudgedAndFound(t *testing.T) {
 	a := leaseAcquisition{acquisition: acquisition{request: &q}, lo: o, clock: bootClock{}, file: file}
 	seen, err := a.look()
 	must(t, err)
-	defer seen.close()
+	defer func() { seen.close() }()
 	must(t, l.Extend(t.Context(), 0))
 	if second, err := a.take(seen); second != nil || err != nil {
 		t.Errorf("%v, %v", second, err)

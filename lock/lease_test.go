@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,32 +89,6 @@ func TestLeaseOptions(t *testing.T) {
 	wantNames(t, dir)
 }
 
-// Case 153: tokens rise over releases, deletion of the record, holders that
-// vanish, and other Roots of the directory.
-func TestTokensRise(t *testing.T) {
-	dir := t.TempDir()
-	r := openRoot(t, dir)
-	last := uint64(0)
-	for n := range 100 {
-		l := acquireTest(t, r, LeaseOptions{Timeout: 10 * time.Second})
-		if l.Token() <= last {
-			t.Fatalf("token %d after %d", l.Token(), last)
-		}
-		last = l.Token()
-		switch n % 4 {
-		case 0:
-			must(t, os.Remove(dir+"/target.lock"))
-			want(t, "release", l.Release(), ErrLeaseLost)
-		case 1:
-			must(t, l.Release())
-			must(t, r.Close())
-			r = openRoot(t, dir)
-		default:
-			must(t, l.Release())
-		}
-	}
-}
-
 // The lease excludes holders of the other kind, and takes over from dead ones.
 func TestLeaseAndSidecar(t *testing.T) {
 	dir := t.TempDir()
@@ -162,46 +137,6 @@ func TestFenceAt(t *testing.T) {
 	want(t, "closed", err, ErrFenced)
 }
 
-// Without a valid slot nothing is permitted, and no token is issued.
-func TestFenceLost(t *testing.T) {
-	damage := map[string]func(t *testing.T, path string){
-		"removed":       func(t *testing.T, path string) { must(t, os.Remove(path)) },
-		"emptied":       func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) },
-		"zeroed slots":  func(t *testing.T, path string) { overwrite(t, path, make([]byte, 2*sectorBytes), sectorBytes) },
-		"zeroed header": func(t *testing.T, path string) { overwrite(t, path, make([]byte, sectorBytes), 0) },
-		"replaced": func(t *testing.T, path string) {
-			must(t, os.WriteFile(path+".new", newFenceContent(epoch{1}, "target"), 0o600))
-			must(t, os.Rename(path+".new", path))
-		},
-		"another epoch": func(t *testing.T, path string) { overwrite(t, path, newFenceContent(epoch{1}, "target"), 0) },
-		"moved away":    func(t *testing.T, path string) { must(t, os.Rename(path, path+".away")) },
-	}
-	for name, do := range damage {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			r := openRoot(t, dir)
-			l := acquireTest(t, r, LeaseOptions{TTL: time.Hour})
-			defer l.Release()
-			fenced, err := r.Fenced(l)
-			must(t, err)
-			defer fenced.Close()
-			do(t, dir+"/"+fenceName("target.lock"))
-			_, err = fenced.Put("new", nil, caproot.PutOptions{})
-			want(t, "Put", err, ErrFenceLost)
-			want(t, "Extend", l.Extend(context.Background(), 0), ErrLeaseLost)
-			<-l.Lost()
-			wantNames(t, dir, ".caproot", "target.lock")
-		})
-	}
-}
-
-func overwrite(t *testing.T, path string, data []byte, offset int64) {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
-	_, err = f.WriteAt(data, offset)
-	must(t, errors.Join(err, f.Close()))
-}
-
 // A transition that was torn by a loss of power leaves the slot that counted.
 func TestTornSlot(t *testing.T) {
 	dir := t.TempDir()
@@ -226,4 +161,17 @@ func TestTornSlot(t *testing.T) {
 			t.Fatalf("cut at %d: %+v", cut, after)
 		}
 	}
+}
+
+// content is that of all files in the directory itself.
+func content(t *testing.T, dir string) string {
+	var b strings.Builder
+	for _, name := range names(t, dir) {
+		data, err := os.ReadFile(dir + "/" + name)
+		if name != ".caproot" {
+			must(t, err)
+			b.WriteString(name + ": " + string(data) + "\n")
+		}
+	}
+	return b.String()
 }

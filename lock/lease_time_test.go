@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -140,63 +139,6 @@ func TestGrace(t *testing.T) {
 			t.Errorf("waited %v", waited)
 		}
 	})
-}
-
-// Cases 148 and 150: a peer moves the record away and makes one of its own, or
-// rewrites it. The old holder finds out and touches neither.
-func TestRecordTaken(t *testing.T) {
-	for name, take := range map[string]func(t *testing.T, path string){
-		"moved": func(t *testing.T, path string) {
-			must(t, os.Rename(path, path+".away"))
-			must(t, os.WriteFile(path, []byte("theirs"), 0o600))
-		},
-		"replaced": func(t *testing.T, path string) {
-			must(t, os.WriteFile(path+".new", []byte("theirs"), 0o600))
-			must(t, os.Rename(path+".new", path))
-		},
-		"removed": func(t *testing.T, path string) { must(t, os.Remove(path)) },
-		"linked":  func(t *testing.T, path string) { must(t, os.Link(path, path+".link")) },
-		"another lease's": func(t *testing.T, path string) {
-			raw, err := os.ReadFile(path)
-			must(t, err)
-			record, _ := parseLease(raw)
-			record.LockID = strings.Repeat("ab", 16)
-			raw, err = record.encode(newToken())
-			must(t, err)
-			must(t, os.WriteFile(path, raw, 0o600))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			leased(t, LeaseOptions{}, func(t *testing.T, dir string, r *caproot.Root, l *Lease, c *testClock) {
-				take(t, dir+"/target.lock")
-				before := content(t, dir)
-				time.Sleep(4 * time.Second)
-				select {
-				case <-l.Lost():
-				default:
-					t.Error("not lost")
-				}
-				want(t, "Verify", l.Verify(t.Context()), ErrLeaseLost)
-				want(t, "Release", l.Release(), ErrLeaseLost)
-				if after := content(t, dir); name != "linked" && after != before {
-					t.Errorf("%q, was %q", after, before)
-				}
-			})
-		})
-	}
-}
-
-// content is that of all files in the directory itself.
-func content(t *testing.T, dir string) string {
-	var b strings.Builder
-	for _, name := range names(t, dir) {
-		data, err := os.ReadFile(dir + "/" + name)
-		if name != ".caproot" {
-			must(t, err)
-			b.WriteString(name + ": " + string(data) + "\n")
-		}
-	}
-	return b.String()
 }
 
 // Case 151: failures of the system do not lose a lease, but for the time they
