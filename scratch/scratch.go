@@ -28,7 +28,7 @@ const (
 
 // maxSwept bounds how often New starts again because a sweep took its directory
 // in the moment before it was locked.
-const maxSwept = 100
+const maxSwept = 256
 
 // Options are the options of New.
 type Options struct {
