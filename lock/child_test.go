@@ -27,6 +27,7 @@ var children = map[string]func(){
 	"hold":   childHold,
 	"count":  childCount,
 	"traced": childTraced,
+	"pair":   childPair,
 	"try":    childTry,
 	"order":  childOrder,
 }
@@ -171,6 +172,17 @@ func increment(file string) error {
 	var n int
 	fmt.Sscan(string(data), &n)
 	return os.WriteFile(file, []byte(fmt.Sprint(n+1)), 0o600)
+}
+
+// childPair acquires and releases once more after it did it before.
+func childPair() {
+	r, o := childRoot(), childOptions()
+	pair := func(context.Context) error { return nil }
+	for range 2 {
+		childMust(With(context.Background(), r, "target", o, pair))
+	}
+	say("begins")
+	childMust(With(context.Background(), r, "target", o, pair))
 }
 
 // childTraced is killed at one of its calls of the kernel after "begins".
