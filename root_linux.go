@@ -242,8 +242,17 @@ func failed(errno syscall.Errno) error {
 }
 
 // unnamed needs O_TMPFILE (Linux 3.11, and the file system's support).
-func (linuxSystem) unnamed(dir handle, perm fs.FileMode) (handle, error) {
-	return openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, perm)
+//
+// In a directory that was removed ext4 answers EPERM (__ext4_new_inode), where
+// every other creation is ENOENT.
+func (s linuxSystem) unnamed(dir handle, perm fs.FileMode) (handle, error) {
+	h, err := openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, perm)
+	if err == syscall.EPERM {
+		if st, serr := s.stat(dir, "", false); serr == nil && st.nlink == 0 {
+			err = syscall.ENOENT
+		}
+	}
+	return h, err
 }
 
 // publish names the file through its descriptor, which the kernel allows to

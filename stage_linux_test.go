@@ -361,3 +361,17 @@ func TestStageConcurrentUse(t *testing.T) {
 		noStage(t, base)
 	})
 }
+
+// A directory that is gone is not there, whatever the file system calls it.
+func TestPutIntoRemovedDirectory(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		must(t, os.Mkdir(base+"/root/gone", 0o755))
+		sub, err := r.OpenRoot("gone")
+		must(t, err)
+		defer sub.Close()
+		must(t, os.Remove(base+"/root/gone"))
+		_, err = sub.Put("f", nil, PutOptions{})
+		want(t, "Put", err, fs.ErrNotExist)
+		must(t, sub.Close())
+	})
+}
