@@ -51,6 +51,7 @@ func TestBeats(t *testing.T) {
 	leased(t, LeaseOptions{}, func(t *testing.T, dir string, r *caproot.Root, l *Lease, c *testClock) {
 		first := l.Record()
 		time.Sleep(time.Hour)
+		synctest.Wait() // for the beat that is due at this very moment
 		if now := l.Record(); l.Expired() || now.HeartbeatAt.Sub(first.HeartbeatAt) < 59*time.Minute || now.LockID != first.LockID {
 			t.Errorf("expired %v, %+v", l.Expired(), now)
 		}
