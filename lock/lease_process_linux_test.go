@@ -219,6 +219,10 @@ func TestReleaseDuringBeat(t *testing.T) {
 			t.Fatalf("exists %v, %v", exists, err)
 		}
 	}
+	// A goroutine that is done may not have left yet; one that is stuck never does.
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 	if after := runtime.NumGoroutine(); after > before {
 		t.Errorf("%d goroutines, %d before", after, before)
 	}
