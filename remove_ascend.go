@@ -42,15 +42,10 @@ func (e *emptying) retire(parent handle, up, done *emptyLevel) bool {
 		if up == nil {
 			up = &emptyLevel{at: done.at.up, dir: parent, eased: true}
 		}
-		if err = e.unlink(up, name, true); err != nil {
-			e.spent.Add(-1)
-		}
+		err = e.unlinkEmptied(up, name)
 	}
 	switch {
 	case err == nil:
-	case maybeLink(err):
-		up.mark(name)
-		e.keep(done.at.path(), &detail{ErrChanged, "directory replaced while it was emptied", err})
 	case notEmpty(err) && e.rewind(done):
 		return false
 	case errors.Is(err, fs.ErrNotExist):
@@ -60,6 +55,18 @@ func (e *emptying) retire(parent handle, up, done *emptyLevel) bool {
 		e.keep(done.at.path(), err)
 	}
 	return true
+}
+
+// unlinkEmptied removes a directory that was there a moment ago.
+func (e *emptying) unlinkEmptied(up *emptyLevel, name string) error {
+	err := e.unlink(up, name, true)
+	if err != nil {
+		e.spent.Add(-1)
+	}
+	if maybeLink(err) {
+		return &detail{ErrChanged, "directory replaced while it was emptied", err}
+	}
+	return err
 }
 
 // stillNamed sees that the directory's name is still its own. Only a directory

@@ -109,9 +109,7 @@ func (e *emptying) collect(l, done *emptyLevel) {
 		err = because(ErrChanged, "directory replaced or moved while it was emptied")
 	}
 	if err == nil && e.afford() {
-		if err = e.unlink(l, name, true); err != nil {
-			e.spent.Add(-1)
-		}
+		err = e.unlinkEmptied(l, name)
 	}
 	if err != nil && !notEmpty(err) {
 		e.stick(l, name, err)
