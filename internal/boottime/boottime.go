@@ -6,7 +6,7 @@ package boottime
 import "time"
 
 // Now reads CLOCK_BOOTTIME on Linux and OpenBSD, CLOCK_MONOTONIC on macOS, where it
-// goes on during sleep, and FreeBSD, and GetTickCount64 on Windows, in steps of 10
-// to 16 ms. On other systems it is Go's monotonic clock, which may stand still
-// during a suspension. A sandbox may refuse it.
+// goes on during sleep, and GetTickCount64 on Windows, in steps of 10 to 16 ms. On
+// FreeBSD and other systems it is the monotonic clock, which may stand still during
+// a suspension. A sandbox may refuse it.
 func Now() (time.Duration, error) { return now() }
