@@ -61,7 +61,7 @@ func TestImportLayers(t *testing.T) {
 		module + "/identity":    nil,
 		module + "/exitcleanup": nil,
 		module + "/scratch":     {module, module + "/identity", module + "/lock", module + "/exitcleanup"},
-		module + "/lock":        {module, module + "/pathsafe", module + "/exitcleanup"},
+		module + "/lock":        {module, module + "/pathsafe", module + "/exitcleanup", module + "/internal/boottime"},
 		module + "/state":       {module, module + "/pathsafe", module + "/lock"},
 	} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, pkg).Output()

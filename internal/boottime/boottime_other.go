@@ -1,6 +1,6 @@
 //go:build !(linux || openbsd || darwin || freebsd || dragonfly || windows)
 
-package lock
+package boottime
 
 import (
 	"sync"
@@ -9,4 +9,4 @@ import (
 
 var processStart = sync.OnceValue(time.Now)
 
-func sinceBoot() (time.Duration, error) { return time.Since(processStart()), nil }
+func now() (time.Duration, error) { return time.Since(processStart()), nil }

@@ -1,0 +1,11 @@
+//go:build linux || openbsd
+
+package boottime
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func now() (time.Duration, error) { return read(unix.CLOCK_BOOTTIME) }
