@@ -214,6 +214,7 @@ func TestCopyTree(t *testing.T) {
 		must(t, os.Symlink("/etc/passwd", base+"/root/src/a/absolute"))
 		must(t, syscall.Mkfifo(base+"/root/src/a/fifo", 0o644))
 		must(t, os.Chmod(base+"/root/src/a/closed", 0o555))
+		t.Cleanup(func() { giveBack(t, base+"/root") })
 		to := twin(t, r, base)
 		defer to.Close()
 		fds := openFDs(t)
