@@ -298,6 +298,7 @@ func TestWhatRunsNothing(t *testing.T) {
 }
 
 func TestSignalEndsMain(t *testing.T) {
+	needs(t, os.Interrupt)
 	c := start(t, "signal by hand")
 	c.expect("true")
 	wantDeath(t, c.end(), os.Interrupt)

@@ -28,6 +28,7 @@ func settled(n int) int {
 
 // Case 160.
 func TestThousandUsersOneHandler(t *testing.T) {
+	needs(t, os.Interrupt)
 	HandleSignals(os.Interrupt)() // os/signal starts a goroutine for good
 	before := runtime.NumGoroutine()
 
@@ -63,6 +64,7 @@ func TestThousandUsersOneHandler(t *testing.T) {
 }
 
 func TestStopEndsOnlyItsOwnUse(t *testing.T) {
+	needs(t, os.Interrupt)
 	var h handlers
 	stopOne := h.use([]os.Signal{os.Interrupt}, func(os.Signal) {})
 	h.mu.Lock()
@@ -182,4 +184,12 @@ func TestAwaitMain(t *testing.T) {
 			t.Errorf("waited %v after Main", d)
 		}
 	})
+}
+
+// needs skips a test whose child would not react.
+func needs(t *testing.T, sig os.Signal) {
+	t.Helper()
+	if signal.Ignored(sig) {
+		t.Skipf("the tests were started with %v ignored, and children inherit that", sig)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -219,11 +218,3 @@ func ignoring() {
 }
 
 var fatal = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}
-
-// needs skips a test whose child would not react.
-func needs(t *testing.T, sig os.Signal) {
-	t.Helper()
-	if signal.Ignored(sig) {
-		t.Skipf("the tests were started with %v ignored, and children inherit that", sig)
-	}
-}
