@@ -85,6 +85,8 @@ func (c *call) admitPinned(st *status, how openHow) error {
 	switch {
 	case st.isLink() && how&followLeaf != 0:
 		return errFollowed // it was none when the place was found
+	case c.fresh:
+		return syscall.EEXIST
 	case st.isLink() && (how&pathOnly == 0 || how&directoryOnly != 0):
 		return ErrSymlink
 	case how&directoryOnly != 0 && !st.isDir():

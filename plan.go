@@ -32,6 +32,7 @@ type call struct {
 	shape pathsafe.Shape
 	place
 	noFollow bool         // a link in the last component is refused whatever the rule
+	fresh    bool         // the caller wants a new file, and a link is none
 	g        *grantedCall // nil when the root is not a grant
 }
 
@@ -147,6 +148,9 @@ func (c *call) links() LinkRule {
 	}
 	return c.r.policy.Links
 }
+
+// follows tells whether a link in the last component is followed.
+func (c *call) follows() bool { return c.links() >= LinksFollow && !c.noFollow && !c.fresh }
 
 func (c *call) walker() walker {
 	p := &c.r.policy
@@ -284,13 +288,13 @@ func (c *call) confirm() error {
 // open opens the object that the whole name leads to. A last component that
 // is a link is followed only if the rule of the verb is LinksFollow or more.
 func (c *call) open(how openHow, perm fs.FileMode) (handle, error) {
-	if c.links() >= LinksFollow && !c.noFollow {
+	if c.follows() {
 		how |= followLeaf
 	}
 	if c.shape.MustDir {
 		how |= directoryOnly
 	}
-	if c.r.deny != nil || c.verb.changes && c.r.tenure.meters() {
+	if c.placed() {
 		return c.openPlaced(how, perm)
 	}
 	if c.r.beneath != nil {
@@ -302,6 +306,9 @@ func (c *call) open(how openHow, perm fs.FileMode) (handle, error) {
 	}
 	return c.walkOpen(how, perm)
 }
+
+// placed tells whether the place of an object must be known before it is opened.
+func (c *call) placed() bool { return c.r.deny != nil || c.verb.changes && c.r.tenure.meters() }
 
 // openAgain asks the walker about an undecided answer. If the walk succeeds
 // after all, something changed meanwhile; where the policy wants the kernel's

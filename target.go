@@ -56,7 +56,7 @@ func (c *call) toTarget() error {
 	if err := c.toParent(); err != nil {
 		return err
 	}
-	if c.links() < LinksFollow || c.noFollow {
+	if !c.follows() {
 		return nil
 	}
 	st, err := c.r.sys.stat(c.dir, c.leaf, false)
