@@ -78,6 +78,9 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 	if err == nil {
 		err = from.admitMove(&st, o, source, to.shape.MustDir)
 	}
+	if err == nil && to.shape.MustDir {
+		err = to.refuseLink()
+	}
 	if err != nil {
 		return receipt, err
 	}
@@ -106,6 +109,18 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 		err = published(terr)
 	}
 	return receipt, err
+}
+
+// refuseLink refuses a new name that is a link.
+func (c *call) refuseLink() error {
+	st, err := c.leafStatus()
+	if err == nil && st.isLink() {
+		return ErrSymlink
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // admitMove decides on the object at the old name.
