@@ -133,8 +133,10 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 	if how, err = c.writeRights(how); err != nil {
 		return noHandle, false, err
 	}
-	if how&creating != 0 && c.shape.MustDir {
-		return noHandle, false, syscall.EISDIR
+	if how&creating != 0 {
+		if err = c.admitFileName(); err != nil {
+			return noHandle, false, err
+		}
 	}
 	if c.inspects() {
 		how &^= truncating
@@ -356,7 +358,9 @@ func (c *call) openOrMake(how openHow, mode fs.FileMode) (h handle, made bool, e
 				return h, false, err
 			}
 		}
-		h, err = c.r.sys.open(c.dir, c.leaf, how|exclusive, mode)
+		if err = unreserved(c.leaf); err == nil {
+			h, err = c.r.sys.open(c.dir, c.leaf, how|exclusive, mode)
+		}
 		if how&exclusive != 0 || !errors.Is(err, fs.ErrExist) {
 			return h, true, err
 		}
