@@ -135,7 +135,9 @@ func (c *call) openOrMake(how openHow, mode fs.FileMode) (h handle, made bool, e
 				return h, false, err
 			}
 		}
-		h, err = c.r.sys.open(c.dir, c.leaf, how|exclusive, mode)
+		if err = unreserved(c.leaf); err == nil {
+			h, err = c.r.sys.open(c.dir, c.leaf, how|exclusive, mode)
+		}
 		if how&exclusive != 0 || !errors.Is(err, fs.ErrExist) {
 			return h, true, err
 		}

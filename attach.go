@@ -6,7 +6,6 @@ import (
 	"errors"
 	"hash"
 	"io/fs"
-	"strconv"
 	"strings"
 
 	"github.com/caproot/caproot/identity"
@@ -123,19 +122,11 @@ func moveNew(sys system, from handle, name string, to handle, newName string) er
 
 // attachOver replaces what the target names.
 func (p *publication) attachOver() (identity.Publication, error) {
-	if p.temp == "" {
-		if err := p.nameStage(); err != nil {
-			return 0, err
-		}
-	}
-	if err := p.checkTemp(); err != nil {
-		return 0, err
-	}
 	if p.o.IfMatch != nil {
-		if err := p.markStage(); err != nil {
-			return 0, err
-		}
 		return p.swap()
+	}
+	if err := p.nameStage(); err != nil {
+		return 0, err
 	}
 	if p.o.Durability == DurabilityVolatile {
 		if err := p.exchangeAway(); err == nil || !noFlag(err) {
@@ -157,52 +148,61 @@ func (p *publication) replace() error {
 	return nil
 }
 
-// nameStage gives an unnamed stage a name to be renamed from.
+// nameStage gives an unnamed stage a name to be renamed from, and sees that it
+// has it.
 func (p *publication) nameStage() error {
 	c := p.c
 	for range maxRaces {
+		if p.temp != "" {
+			return p.checkTemp()
+		}
 		name, err := p.stageName()
 		if err != nil {
 			return err
 		}
-		err = c.r.sys.publish(p.file, c.dir, name)
-		switch {
+		switch err = c.r.sys.publish(p.file, c.dir, name); {
 		case err == nil:
 			p.temp = name
-			return nil
 		case errors.Is(err, fs.ErrExist):
-		case notHere(err):
-			return p.copyToNamed()
-		default:
+		case !notHere(err):
 			return err
+		default:
+			if err := p.copyToNamed(); err != nil {
+				return err
+			}
 		}
 	}
 	return ErrUnstable
 }
 
-// stageName is a new name for the stage. Before an exchange that may have to be
-// taken back it tells the file's number: what the exchange puts under that name
-// has another one, so no sweep takes the displaced object, perhaps the only copy
-// of another writer's, for a stage.
+// stageName is a new name for the stage, with marks before an exchange that may
+// have to be taken back.
 func (p *publication) stageName() (string, error) {
 	if p.o.IfMatch == nil {
-		return stagePrefix + rand.Text(), nil
+		return newStageName(), nil
 	}
-	st, err := p.c.r.sys.stat(p.file, "", false)
-	return markedPrefix + strconv.FormatUint(st.ino, 10) + "-" + rand.Text(), err
+	prefix, err := p.marks()
+	return prefix + rand.Text(), err
 }
 
-// markStage renames a stage that got its name before it had a number.
+func (p *publication) marks() (string, error) {
+	st, err := p.c.r.sys.stat(p.file, "", false)
+	return marks(&st, p.seal), err
+}
+
+// markStage renames a stage that got its name before there was a number, or
+// before the object to displace was known.
 func (p *publication) markStage() error {
 	c := p.c
+	prefix, err := p.marks()
+	if err != nil {
+		return err
+	}
 	for range maxRaces {
-		if strings.HasPrefix(p.temp, markedPrefix) {
+		if strings.HasPrefix(p.temp, prefix) {
 			return nil
 		}
-		name, err := p.stageName()
-		if err != nil {
-			return err
-		}
+		name := prefix + rand.Text()
 		switch err := moveNew(c.r.sys, c.dir, p.temp, c.dir, name); {
 		case err == nil:
 			p.temp = name
@@ -231,7 +231,7 @@ func (p *publication) share() error {
 func (p *publication) copyToNamed() error {
 	sys, old := p.c.r.sys, p.file
 	p.lose("unnamed-file")
-	name := stagePrefix + rand.Text()
+	name := newStageName()
 	file, err := sys.open(p.c.dir, name, forRead|forWrite|creating|exclusive, stageMode(p.mode))
 	if err != nil {
 		return err

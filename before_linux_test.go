@@ -33,7 +33,7 @@ func TestBeforeRefuses(t *testing.T) {
 			return &fs.PathError{Op: "host", Path: m.Path, Err: unix.ENOENT}
 		}}
 		eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-			must(t, os.WriteFile(base+"/root/dir/"+stagePrefix+"DEAD", nil, 0o600))
+			must(t, os.WriteFile(base+"/root/dir/"+deadStage, nil, 0o600))
 			must(t, os.Mkdir(base+"/root/empty", 0o700))
 			sub, err := r.Grant(".", g)
 			must(t, err)

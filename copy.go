@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -53,6 +54,10 @@ type CopyOptions struct {
 func (r *Root) CopyIn(ctx context.Context, name string, src Source, o CopyOptions) (identity.Receipt, error) {
 	from, err := src.open()
 	if err != nil {
+		if src.Root == nil {
+			// The file has no name below a root.
+			err = &fs.PathError{Op: verbCopyIn.name, Path: name, Err: err}
+		}
 		return identity.Receipt{}, err
 	}
 	defer from.close()
@@ -159,10 +164,12 @@ func (f *copySource) unchanged() error {
 	if err != nil {
 		return err
 	}
-	if now.size != f.st.size || now.mtime != f.st.mtime || now.ctime != f.st.ctime {
+	changed := now.size != f.st.size || now.mtime != f.st.mtime || now.ctime != f.st.ctime
+	// A name that goes changes the file too.
+	if err = f.still(&f.st); changed && err != errVanished {
 		return because(ErrChanged, "the source was changed while it was copied")
 	}
-	return f.still(&f.st)
+	return err
 }
 
 func (r *Root) copyFile(ctx context.Context, name string, from *copySource, o CopyOptions) (identity.Receipt, error) {

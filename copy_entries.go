@@ -28,7 +28,7 @@ func (t *treeCopy) copy(e Entry) error {
 	defer c.end()
 	h, err := c.openEntry(e, forRead|nonBlocking)
 	if err != nil {
-		return err
+		return vanished(err)
 	}
 	e.dir.users.Add(1)
 	f := &copySource{sys: c.r.sys, h: h, limit: c.r.policy.MaxReadBytes, still: e.still}
@@ -49,6 +49,9 @@ func (t *treeCopy) drop(e Entry, f *copySource) {
 // still sees that the entry has its name yet. The walk keeps its directory open.
 func (e Entry) still(st *status) error {
 	now, err := e.dir.r.sys.stat(e.dir.h, e.name, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errVanished
+	}
 	return sameSource(&now, st, err)
 }
 
@@ -79,7 +82,7 @@ func (t *treeCopy) file(e Entry, f *copySource, name string) error {
 			first.ok = err == nil
 			close(first.done)
 		}
-		if err != nil {
+		if err != nil && !t.passOver(err) {
 			t.left(e.Path(), cause(err))
 		}
 	})
@@ -130,9 +133,7 @@ func (t *treeCopy) fill(f *copySource, name string, first *firstName, mine bool)
 func (t *treeCopy) link(old, name string) error {
 	err := t.to.Link(old, name)
 	if errors.Is(err, fs.ErrExist) && !t.o.File.NoReplace {
-		if err = t.to.Remove(name); err == nil {
-			err = t.to.Link(old, name)
-		}
+		err = t.to.linkOver(old, name)
 	}
 	if err == nil {
 		t.made(identity.Receipt{Op: "link", Path: name}, &t.report.Files)
@@ -154,11 +155,11 @@ func (t *treeCopy) symlink(e Entry, name string) error {
 	// First, so that a later change of the link is one of what was looked at.
 	st, err := e.look()
 	if err != nil {
-		return err
+		return vanished(err)
 	}
 	target, err := e.dir.r.sys.readlink(e.dir.h, e.name)
 	if err != nil {
-		return err
+		return vanished(err)
 	}
 	if err := t.to.Symlink(target, name); err != nil {
 		return cause(err)
@@ -171,8 +172,15 @@ func (t *treeCopy) symlink(e Entry, name string) error {
 // dir makes a directory that its owner can fill, whatever its mode will be.
 func (t *treeCopy) dir(e Entry, name string) error {
 	later := dirMode{name: name, mode: 0o700}
+	st, err := e.look()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errVanished
+	case err == nil && st.dev == t.to.dev && st.ino == t.to.ino:
+		t.end(errNested) // it was moved there meanwhile, or is mounted there
+		return t.first
+	}
 	if t.o.File.KeepMode || t.o.File.moving {
-		st, err := e.look()
 		if err != nil {
 			return err
 		}
@@ -181,7 +189,7 @@ func (t *treeCopy) dir(e Entry, name string) error {
 			t.took.add(name, &st)
 		}
 	}
-	err := t.to.Mkdir(name, 0o700)
+	err = t.to.Mkdir(name, 0o700)
 	if errors.Is(err, fs.ErrExist) {
 		st, serr := t.to.Lstat(name)
 		if serr != nil || st.IsDir() {

@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 )
 
@@ -11,25 +12,36 @@ import (
 // published whole. Files get mode 0644 and the execute bits of the source,
 // directories 0755, both cut by Policy.Modes.
 //
+// What vanishes from fsys meanwhile is passed over, and stages (Sweep tells their
+// form) are left out. It returns ErrName when dir is empty, and when dir is inside
+// the directory that fsys is of, as far as fsys tells which that is.
+//
 // fsys is the caller's own. Use CopyTree to copy from another Root.
 func (r *Root) CopyFS(dir string, fsys fs.FS) error {
-	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	top, known := numbersOf(fsys, ".")
+	if known {
+		if err := r.notBelow(dir, top); err != nil {
+			return &fs.PathError{Op: "copyfs", Path: dir, Err: err}
 		}
+	}
+	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		to := dir
 		if name != "." {
 			to = dir + "/" + name
 		}
 		switch {
+		case name != "." && errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case isStageName(d.Name()) && d.IsDir():
+			return fs.SkipDir
+		case isStageName(d.Name()):
+			return nil
 		case d.IsDir():
-			return r.MkdirAll(to, 0o755)
+			return r.copyDir(fsys, name, to, dir)
 		case d.Type()&fs.ModeSymlink != 0:
-			target, err := fs.ReadLink(fsys, name)
-			if err != nil {
-				return err
-			}
-			return r.Symlink(target, to)
+			return r.copyLink(fsys, name, to)
 		case !d.Type().IsRegular():
 			return &fs.PathError{Op: "copyfs", Path: name, Err: ErrSpecial}
 		}
@@ -37,8 +49,46 @@ func (r *Root) CopyFS(dir string, fsys fs.FS) error {
 	})
 }
 
+// numbersOf are those of the object of fsys, if it tells them.
+func numbersOf(fsys fs.FS, name string) (n [2]uint64, known bool) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return n, false
+	}
+	return numbers(info)
+}
+
+func (r *Root) copyDir(fsys fs.FS, name, to, dir string) error {
+	if name != "." {
+		// dir may be mounted in fsys, or have been moved there.
+		there, err := r.Stat(dir)
+		if err != nil {
+			return err
+		}
+		mine, known := numbersOf(fsys, name)
+		if theirs, ok := numbers(there); known && ok && mine == theirs {
+			return &fs.PathError{Op: "copyfs", Path: dir, Err: errNested}
+		}
+	}
+	return r.MkdirAll(to, 0o755)
+}
+
+func (r *Root) copyLink(fsys fs.FS, name, to string) error {
+	target, err := fs.ReadLink(fsys, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.Symlink(target, to)
+}
+
 func (r *Root) copyFrom(fsys fs.FS, name, to string) error {
 	f, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,9 @@ type TreeCopyOptions struct {
 type CopyReport struct {
 	Files, Dirs, Links int64
 	Bytes              int64
+	// Vanished counts entries that were removed or renamed between their listing
+	// and the end of their copy, Stages what was left out as a stage.
+	Vanished, Stages int64
 	// Left has the first 100 entries that were not copied, by their names in the
 	// source; LeftMore counts the others.
 	Left     []LeftEntry
@@ -70,16 +73,28 @@ type CopyReport struct {
 // the tree is not atomic, and a copy that fails leaves what it made.
 //
 // The source is walked through handles, and no link below either directory is
-// followed, whatever the policies say. A directory of the copy that is inside
-// its own source is not copied again.
+// followed, whatever the policies say. Entries that vanish meanwhile are passed
+// over, and one that is renamed meanwhile may be missed or copied under both names.
+// Stages (Sweep tells their form) are left out, those of dead processes too.
+//
+// It returns ErrChanged when a file changes while it is copied, and ErrName, with
+// nothing copied, when name is the source or inside it: the copy would be its own
+// source.
 func (r *Root) CopyTree(ctx context.Context, name string, src *Root, srcName string, o TreeCopyOptions) (CopyReport, error) {
 	var c call
 	if err := c.begin(r, &verbCopyTree, name); err != nil {
 		return CopyReport{}, err
 	}
 	defer c.end()
-	if err := r.MkdirAll(name, 0o700); err != nil {
-		return CopyReport{}, c.fail(cause(err))
+	start, err := src.startOfCopy(srcName)
+	if err == nil {
+		err = r.notBelow(name, start)
+	}
+	if err == nil {
+		err = cause(r.MkdirAll(name, 0o700))
+	}
+	if err != nil {
+		return CopyReport{}, c.fail(err)
 	}
 	to, err := r.OpenRoot(name)
 	if err != nil {
@@ -132,7 +147,7 @@ type firstName struct {
 }
 
 func (t *treeCopy) run(src *Root, srcName string) error {
-	walk := WalkOptions{MaxEntries: t.o.MaxEntries, MaxDepth: t.o.MaxDepth, InlineErrors: t.o.GoOn, Filter: t.notSelf}
+	walk := WalkOptions{MaxEntries: t.o.MaxEntries, MaxDepth: t.o.MaxDepth, InlineErrors: t.o.GoOn, Filter: t.filter}
 	if base := pathsafe.Canonical(srcName); base != "." {
 		t.start = len(base) + 1
 	}
@@ -143,6 +158,9 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 		}
 		if err == nil {
 			err = t.copy(e)
+		}
+		if t.passOver(err) {
+			continue
 		}
 		if err != nil && !t.left(e.Path(), cause(err)) || t.ended() {
 			break
@@ -158,22 +176,46 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 	return t.first
 }
 
-// notSelf keeps the copy out of its own source.
-func (t *treeCopy) notSelf(e Entry) WalkStep {
-	if !e.IsDir() {
+// filter leaves stages out. A move takes them along: the new name has what the
+// old one had.
+func (t *treeCopy) filter(e Entry) WalkStep {
+	if t.took != nil || !isStageName(e.Name()) {
 		return WalkTake
 	}
-	if st, err := e.look(); err == nil && st.dev == t.to.dev && st.ino == t.to.ino {
-		return WalkSkipTree
+	t.count(&t.report.Stages)
+	return WalkSkipTree
+}
+
+// errVanished is the answer for an entry of the source that lost its name.
+var errVanished = because(ErrChanged, "the source vanished while it was copied")
+
+// vanished gives errVanished for what looks like absence of an entry of the source.
+func vanished(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errVanished
 	}
-	return WalkTake
+	return err
+}
+
+// passOver counts what vanished. A move passes nothing over: somebody is at work
+// in what it would remove.
+func (t *treeCopy) passOver(err error) bool {
+	if t.took != nil || !errors.Is(err, errVanished) {
+		return false
+	}
+	t.count(&t.report.Vanished)
+	return true
+}
+
+func (t *treeCopy) count(what *int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*what++
 }
 
 // made counts what was made and tells of it, by its name below the root.
 func (t *treeCopy) made(receipt identity.Receipt, count *int64) {
-	t.mu.Lock()
-	*count++
-	t.mu.Unlock()
+	t.count(count)
 	if t.o.Copied == nil {
 		return
 	}

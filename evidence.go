@@ -1,6 +1,7 @@
 package caproot
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -41,7 +42,7 @@ type telling struct {
 // has only what the call knew already: how the object was published.
 func (c *call) tell(t *telling) (identity.Receipt, error) {
 	receipt := identity.Receipt{
-		Op: t.op, Path: c.canonical(), SHA256: t.digest, Containment: c.containment,
+		Op: t.op, Path: cmp.Or(c.reached(), "."), SHA256: t.digest, Containment: c.containment,
 		Durability: t.achieved, Asked: t.asked, Published: t.published, Lost: t.lost,
 	}
 	st, err := c.r.sys.stat(t.object, "", false)

@@ -41,6 +41,9 @@ func exchange(from, to *call, o *MoveOptions) (receipt identity.Receipt, err err
 		return receipt, err
 	}
 	defer sys.close(other)
+	if err := unreserved(from.leaf); err != nil {
+		return receipt, err
+	}
 	if err := from.permitAt(StepRename, 0, &from.place, &to.place); err != nil {
 		return receipt, err
 	}

@@ -218,6 +218,9 @@ func TestIdentityOnStrangeFileSystem(t *testing.T) {
 		want(t, "RemoveIf", r.RemoveIf("f", old), ErrChanged)
 		_, err = r.Put("f", nil, PutOptions{IfMatch: &old})
 		want(t, "IfMatch", err, ErrChanged)
+		noStage(t, base)
+		_, err = r.Put("f", nil, PutOptions{})
+		want(t, "Put", err, ErrChanged)
 		// Nor is the stage removed, which cannot be proved to be the stage.
 		must(t, os.Remove(stageIn(t, base)))
 		untouched(t, base)

@@ -2,7 +2,6 @@ package caproot
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io/fs"
 	"strings"
@@ -19,6 +18,9 @@ func moveAcross(from, to *call, st *status, o *MoveOptions) (identity.Receipt, e
 	r := from.r
 	if needs := Read | Remove | Create; r.policy.Rights&needs != needs {
 		return identity.Receipt{}, because(ErrPolicy, "a move to another file system needs Read, Create and Remove")
+	}
+	if st.isDir() && isBelow(to.r.sys, to.dir, [2]uint64{st.dev, st.ino}) {
+		return identity.Receipt{}, errNested
 	}
 	if o.Replace && st.isDir() {
 		// A directory is never replaced; what is there decides, in one step.
@@ -82,7 +84,7 @@ func copyLinkAcross(from, to *call, took *manifest, o *MoveOptions) (receipt ide
 		return receipt, err
 	}
 	took.add("", &st)
-	stage := stagePrefix + rand.Text()
+	stage := newStageName()
 	if err := sys.symlink(target, to.dir, stage); err != nil {
 		return receipt, err
 	}
@@ -130,10 +132,10 @@ func copyDirAcross(from, to *call, took *manifest, o *MoveOptions) (receipt iden
 	if _, err := r.sys.stat(to.dir, to.leaf, false); err == nil {
 		return receipt, fs.ErrExist
 	}
-	stage := stagePrefix + rand.Text()
+	stage := newStageName()
 	name := joinCanonical(to.parent, stage)
-	if err := r.Mkdir(name, 0o700); err != nil {
-		return receipt, cause(err)
+	if err := to.makeStage(stage); err != nil {
+		return receipt, err
 	}
 	if err = from.copyTreeAcross(to, name, stage, took, o); err == nil {
 		if receipt, err = giveAcross(to, stage, true, o); err == nil {
@@ -149,6 +151,21 @@ func copyDirAcross(from, to *call, took *manifest, o *MoveOptions) (receipt iden
 	return receipt, err
 }
 
+// makeStage makes a private directory beside the target.
+func (c *call) makeStage(name string) error {
+	if c.r.policy.Rights&Mkdir == 0 {
+		return because(ErrPolicy, "a move of a directory to another file system needs Mkdir")
+	}
+	in := *c
+	in.leaf, in.owned = name, false
+	if err := in.allow(StepMkdir, 1, &in.place); err != nil {
+		return err
+	}
+	err := c.r.sys.mkdir(c.dir, name, 0o700)
+	in.settleSpent(err == nil)
+	return err
+}
+
 func (c *call) copyTreeAcross(to *call, name, stage string, took *manifest, o *MoveOptions) error {
 	into, err := to.r.OpenRoot(name)
 	if err != nil {
@@ -159,6 +176,7 @@ func (c *call) copyTreeAcross(to *call, name, stage string, took *manifest, o *M
 	if err != nil || now.dev != into.dev || now.ino != into.ino {
 		return because(ErrChanged, "the private directory was replaced")
 	}
+	into.carries = true
 	into.policy.Links, into.policy.MutationLinks, into.policy.LinkTargets = LinksRefuse, LinksRefuse, TargetsAny
 	top, err := c.leafStatus()
 	if err != nil {

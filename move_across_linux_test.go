@@ -198,3 +198,45 @@ func TestMoveAcrossWindows(t *testing.T) {
 		}
 	}
 }
+
+// A move takes along what a rename would have: stages too.
+func TestMoveAcrossTakesStagesAlong(t *testing.T) {
+	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
+		must(t, os.Mkdir(base+"/root/m", 0o755))
+		if err := unix.Mount("tmpfs", base+"/root/m", "tmpfs", 0, "size=4m"); err != nil {
+			t.Skipf("no mount: %v", err)
+		}
+		defer unix.Unmount(base+"/root/m", unix.MNT_DETACH)
+		kept := markedPrefix + "1-none-" + strings.Repeat("A", 26)
+		must(t, os.WriteFile(base+"/root/dir/"+deadStage, []byte("half"), 0o600))
+		must(t, os.WriteFile(base+"/root/dir/"+kept, []byte("the only copy"), 0o600))
+		_, err := r.Move("dir", "m/dir", MoveOptions{CrossDevice: true})
+		must(t, err)
+		gone(t, base+"/root/dir")
+		if content(t, base, "m/dir/"+deadStage) != "half" || content(t, base, "m/dir/"+kept) != "the only copy" || content(t, base, "m/dir/file") != "file" {
+			t.Error("content")
+		}
+		n, err := r.Sweep("m/dir")
+		must(t, err)
+		if n != 1 || content(t, base, "m/dir/"+kept) != "the only copy" {
+			t.Errorf("swept %d", n)
+		}
+	})
+}
+
+// A directory has no place in itself, on whatever file system.
+func TestMoveAcrossIntoItself(t *testing.T) {
+	eachDevice(t, "size=4m", func(t *testing.T, r *Root, base string) {
+		must(t, os.Mkdir(base+"/root/m/tree", 0o755))
+		must(t, os.WriteFile(base+"/root/m/tree/f", []byte("f"), 0o600))
+		must(t, os.Mkdir(base+"/root/m/tree/mount", 0o755))
+		must(t, unix.Mount("tmpfs", base+"/root/m/tree/mount", "tmpfs", 0, "size=1m"))
+		defer unix.Unmount(base+"/root/m/tree/mount", unix.MNT_DETACH)
+		_, err := r.Move("m/tree", "m/tree/mount/new", MoveOptions{CrossDevice: true})
+		want(t, "Move", err, syscall.EINVAL)
+		want(t, "Move", err, ErrName)
+		if entries, _ := os.ReadDir(base + "/root/m/tree/mount"); len(entries) != 0 || content(t, base, "m/tree/f") != "f" {
+			t.Errorf("%v", entries)
+		}
+	})
+}

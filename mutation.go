@@ -60,13 +60,16 @@ type grantedCall struct {
 	at       denyAt // of the place's directory
 }
 
-// permit is passed immediately before each change: the grant still holds, the
-// new names fit the budget, and whoever is asked agrees.
+// permit is passed immediately before each change: the name is no stage's, the
+// grant still holds, the new names fit the budget, and whoever is asked agrees.
 func (c *call) permit(step Step, files int64) error {
+	if err := c.r.unreserved(step, files, &c.place); err != nil {
+		return err
+	}
 	if c.g == nil {
 		return c.r.tenure.holds()
 	}
-	return c.permitAt(step, files, &c.place)
+	return c.allow(step, files, &c.place)
 }
 
 // permitObject is permit for a change of an open object that the place names.
@@ -97,8 +100,26 @@ func (c *call) maker() maker {
 
 func (c *call) permitMkdir(at place) error { return c.permitAt(StepMkdir, 1, &at) }
 
-// permitAt is permit for a change at places other than the call's own.
+// permitAt is permit for a change at places other than the call's own, the last
+// of which gets a name.
 func (c *call) permitAt(step Step, files int64, at ...*place) error {
+	if err := c.r.unreserved(step, files, at[len(at)-1]); err != nil {
+		return err
+	}
+	return c.allow(step, files, at...)
+}
+
+// unreserved refuses to give the name of a stage to something.
+func (r *Root) unreserved(step Step, files int64, at *place) error {
+	switch {
+	case r.carries, step == StepRemove, step == StepAttrib, step == StepOpen && files == 0:
+		return nil
+	}
+	return unreserved(at.leaf)
+}
+
+// allow is permitAt whatever the names are.
+func (c *call) allow(step Step, files int64, at ...*place) error {
 	if err := c.r.tenure.holds(); err != nil {
 		return err
 	}

@@ -3,9 +3,29 @@ package caproot
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 
 	"github.com/caproot/caproot/pathsafe"
 )
+
+// admitMade decides on the name of a directory about to be made.
+func (w *walker) admitMade(name string) error {
+	if err := pathsafe.Component(name, w.profile); err != nil {
+		return nameError(err)
+	}
+	return unreserved(name)
+}
+
+// admitFileName decides on the spelling of a file about to be made.
+func (c *call) admitFileName() error {
+	if c.shape.MustDir {
+		return syscall.EISDIR
+	}
+	if c.r.carries {
+		return nil
+	}
+	return unreserved(c.shape.Leaf)
+}
 
 // toPlace finds the target's place, and makes missing parents when asked.
 func (p *publication) toPlace() error {

@@ -284,8 +284,8 @@ func saysDirectory(target string) bool {
 // make creates a missing directory. Another maker may be first; who enters
 // what it finds decides nothing by who made it.
 func (w *walker) make(name string) error {
-	if err := pathsafe.Component(name, w.profile); err != nil {
-		return nameError(err)
+	if err := w.admitMade(name); err != nil {
+		return err
 	}
 	if w.leavesRoot() {
 		return ErrEscape

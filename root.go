@@ -33,6 +33,7 @@ type Root struct {
 	life    lifetime
 	tenure  *tenure
 	deny    *denied // nil when nothing is denied
+	carries bool    // names of stages may be made: a tree is moved here
 	below   string  // canonical path below the grant's directory
 	cleanup runtime.Cleanup
 	id      atomic.Pointer[identity.ID] // of the directory, once known

@@ -263,7 +263,7 @@ func TestTemporaries(t *testing.T) {
 	must(t, err)
 	must(t, r.Remove(d))
 	must(t, r.Remove(name))
-	must(t, os.WriteFile(filepath.Join(dir, stagePrefix+"DEAD"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, deadStage), nil, 0o600))
 	live, err := r.Stage("f", PutOptions{})
 	must(t, err)
 	n, err := r.Sweep(".")

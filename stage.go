@@ -1,7 +1,6 @@
 package caproot
 
 import (
-	"crypto/rand"
 	"errors"
 	"hash"
 	"io/fs"
@@ -13,14 +12,6 @@ import (
 	"github.com/caproot/caproot/identity"
 )
 
-// stagePrefix begins the name of every stage. The rest is random and does not
-// derive from the target, whose name may already be as long as a name can be.
-const stagePrefix = ".caproot-stage-"
-
-// markedPrefix begins the name of a stage that tells its file number. No random
-// text of the others begins so: those have capitals and digits only.
-const markedPrefix = stagePrefix + "of-"
-
 // publication is new content on its way to a name. It lives on the stack of
 // Put, or in a Staged.
 type publication struct {
@@ -31,6 +22,7 @@ type publication struct {
 
 	file   handle
 	temp   string // name of the stage; "" while the file has none
+	seal   string // of what a swap is to displace, when that is locked
 	size   int64
 	sum    hash.Hash
 	lost   []string
@@ -62,8 +54,9 @@ func (p *publication) open(size int) (err error) {
 	if p.keep = p.o.Mode == 0; p.keep {
 		p.mode = 0o600 & c.r.policy.Modes
 	}
-	if c.shape.MustDir {
-		return syscall.EISDIR
+	// Before a parent is made for it. What a link leads to is seen by permit.
+	if err := c.admitFileName(); err != nil {
+		return err
 	}
 	p.o.Durability = c.durability(p.o.Durability)
 	if err := p.toPlace(); err != nil {
@@ -132,7 +125,7 @@ func (p *publication) stage() (err error) {
 	}
 	p.lose("unnamed-file")
 	for range maxRaces {
-		name := stagePrefix + rand.Text()
+		name := newStageName()
 		p.file, err = c.r.sys.open(c.dir, name, forRead|forWrite|creating|exclusive, stageMode(p.mode))
 		if errors.Is(err, fs.ErrExist) {
 			continue

@@ -2,8 +2,11 @@ package caproot
 
 import (
 	"io/fs"
+	"os"
 	"slices"
 	"testing"
+
+	"github.com/caproot/caproot/identity"
 )
 
 // A reading verb does not take a link for what it leads to.
@@ -43,6 +46,24 @@ func TestReadDirIsSorted(t *testing.T) {
 		}
 		if !slices.IsSorted(names) || len(names) != 6 {
 			t.Errorf("names %q", names)
+		}
+	})
+}
+
+// The path of a receipt is canonical, whatever the spelling was, and reads back.
+func TestReceiptPathOfDirectories(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		must(t, os.MkdirAll(base+"/root/dir/sub", 0o755))
+		for name, path := range map[string]string{".": ".", "dir/..": ".", "dir/sub/..": "dir", "in/sub/..": "dir", "dir/sub/": "dir/sub", "in/.": "dir", "./dir//sub": "dir/sub"} {
+			receipt, err := r.Receipt(name)
+			must(t, err)
+			text, err := receipt.MarshalJSON()
+			must(t, err)
+			var back identity.Receipt
+			must(t, back.UnmarshalJSON(text))
+			if back.Path != path || r.Check(back) != nil {
+				t.Errorf("%s is %s: %v", name, back.Path, r.Check(back))
+			}
 		}
 	})
 }

@@ -52,6 +52,12 @@ func (p *publication) swap() (identity.Publication, error) {
 		return 0, err
 	}
 	defer c.r.sys.close(target)
+	if err := p.nameStage(); err != nil {
+		return 0, err
+	}
+	if err := p.markStage(); err != nil {
+		return 0, err
+	}
 	tried, err := p.exchange()
 	switch {
 	case !tried && err != nil && noFlag(err):
@@ -97,8 +103,12 @@ func (p *publication) claim() (handle, error) {
 	if err != nil {
 		return noHandle, absent(err)
 	}
-	if err = c.expect(p.o.IfMatch, h, c.leaf); err == nil {
-		err = p.lockTarget(h, unreadable)
+	mine, err := c.r.sys.stat(h, "", false)
+	if err == nil {
+		err = c.expect(p.o.IfMatch, h, c.leaf)
+	}
+	if err == nil {
+		err = p.lockTarget(h, &mine, unreadable)
 	}
 	if err != nil {
 		c.r.sys.close(h)
@@ -110,25 +120,25 @@ func (p *publication) claim() (handle, error) {
 // lockTarget locks the expected object and sees that the target still names it.
 // Who has the lock needs a few system calls to replace the object, or it is a
 // process that locks the file for reasons of its own: the wait has an end.
-func (p *publication) lockTarget(h handle, unreadable bool) error {
+//
+// By the lock a sweep knows that the process lives, so what is displaced gets a
+// seal only with it.
+func (p *publication) lockTarget(h handle, mine *status, unreadable bool) (err error) {
 	c := p.c
-	mine, err := c.r.sys.stat(h, "", false)
-	if err != nil {
-		return err
-	}
 	for range maxRaces {
+		p.seal = sealOf(mine)
 		if !unreadable {
 			err = c.r.sys.lock(h)
 		}
 		if unreadable || err != nil && noLock(err) {
 			p.lose("swap-lock")
-			err = nil
+			p.seal, err = noSeal, nil
 		}
 		named, serr := c.r.sys.stat(c.dir, c.leaf, false)
 		switch {
 		case serr != nil:
 			return serr
-		case !named.sameNumbers(&mine):
+		case !named.sameNumbers(mine):
 			return because(ErrChanged, "replaced while it was compared")
 		case err == nil:
 			return nil

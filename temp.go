@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 )
 
@@ -49,10 +48,15 @@ func (r *Root) temp(op, dir, pattern string, make func(string) error) (string, e
 var verbSweep = verb{name: "sweep", needs: List | Remove, changes: true, inside: true}
 
 // Sweep removes from the directory name the stages of replacements whose
-// process died, and returns how many. A stage is locked for as long as its
-// process lives; one that is locked, or is not a plain file with one name, stays.
-// So does a file that an exchange for PutOptions.IfMatch displaced when its
-// process died before it was judged: it may be another writer's only copy.
+// process died, and returns how many. A stage is a plain file under a name of
+// exactly the form ".caproot-stage-" and 26 random characters, which every verb
+// that makes names refuses with ErrName; anything else stays. It is locked for as
+// long as its process lives, and one that is locked stays too.
+//
+// The stage of an exchange for PutOptions.IfMatch has marks between, by which
+// Sweep knows the new file and the expected one that it displaced. What else an
+// exchange displaced before its process died may be another writer's only copy: it
+// stays, for a person to look at.
 func (r *Root) Sweep(name string) (removed int, err error) {
 	var c call
 	if err := c.begin(r, &verbSweep, name); err != nil {
@@ -74,7 +78,7 @@ func (r *Root) Sweep(name string) (removed int, err error) {
 			break
 		}
 		for _, e := range entries {
-			if strings.HasPrefix(e.name, stagePrefix) {
+			if isStageName(e.name) {
 				names = append(names, e.name)
 			}
 		}
@@ -104,7 +108,7 @@ func (c *call) sweepStage() (bool, error) {
 	}
 	defer sys.close(h)
 	held, err := sys.stat(h, "", false)
-	if err != nil || !held.isRegular() || held.nlink != 1 || !isStage(c.leaf, held.ino) || sys.lock(h) != nil {
+	if err != nil || !held.isRegular() || !isStage(c.leaf, &held) || sys.lock(h) != nil {
 		return false, nil
 	}
 	if err = c.admitLeaf(); err == nil {
@@ -114,12 +118,5 @@ func (c *call) sweepStage() (bool, error) {
 		return false, err
 	}
 	named, err := sys.stat(c.dir, c.leaf, false)
-	return err == nil && named.sameNumbers(&held) && named.nlink == 1 && sys.remove(c.dir, c.leaf, false) == nil, nil
-}
-
-// isStage compares the file number that a name tells, if it tells one.
-func isStage(name string, ino uint64) bool {
-	mark, marked := strings.CutPrefix(name, markedPrefix)
-	number, _, _ := strings.Cut(mark, "-")
-	return !marked || number == strconv.FormatUint(ino, 10)
+	return err == nil && named.sameNumbers(&held) && isStage(c.leaf, &named) && sys.remove(c.dir, c.leaf, false) == nil, nil
 }

@@ -106,13 +106,14 @@ func TestSweepOfKilledProcess(t *testing.T) {
 func TestSweepLeavesOthers(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		root := base + "/root/"
-		must(t, os.WriteFile(root+"hard", nil, 0o600))
-		must(t, os.Link(root+"hard", root+stagePrefix+"HARD"))
-		must(t, os.Symlink("../outside/secret", root+stagePrefix+"LINK"))
-		must(t, os.Mkdir(root+stagePrefix+"DIR", 0o700))
-		must(t, unix.Mkfifo(root+stagePrefix+"FIFO", 0o600))
-		must(t, os.WriteFile(root+markedPrefix+"1-OTHER", nil, 0o600))
-		must(t, os.WriteFile(root+markedPrefix, nil, 0o600))
+		must(t, os.Symlink("../outside/secret", root+stagePrefix+strings.Repeat("L", 26)))
+		must(t, os.Mkdir(root+stagePrefix+strings.Repeat("D", 26), 0o700))
+		must(t, unix.Mkfifo(root+stagePrefix+strings.Repeat("F", 26), 0o600))
+		must(t, os.WriteFile(root+markedPrefix+"1-none-"+strings.Repeat("O", 26), nil, 0o600))
+		must(t, os.WriteFile(root+markedPrefix+"1-1.2.3.4-"+strings.Repeat("O", 26), nil, 0o600))
+		for name := range strings.FieldsSeq(notStages) {
+			must(t, os.WriteFile(root+name, nil, 0o600))
+		}
 		live, err := r.Stage("new", PutOptions{})
 		must(t, err)
 		hook(r, answers(map[string]error{"unnamed": syscall.EOPNOTSUPP}))
@@ -120,12 +121,12 @@ func TestSweepLeavesOthers(t *testing.T) {
 		must(t, err)
 		before, err := filepath.Glob(root + stagePrefix + "*")
 		must(t, err)
-		must(t, os.WriteFile(root+stagePrefix+"DEAD", nil, 0o600))
+		must(t, os.WriteFile(root+deadStage, nil, 0o600))
 		n, err := r.Sweep(".")
 		must(t, err)
 		after, err := filepath.Glob(root + stagePrefix + "*")
 		must(t, err)
-		if n != 1 || strings.Join(after, " ") != strings.Join(before, " ") || len(before) != 7 {
+		if n != 1 || strings.Join(after, " ") != strings.Join(before, " ") || len(before) != 5+len(strings.Fields(notStages)) {
 			t.Errorf("swept %d: %q, before %q", n, after, before)
 		}
 		must(t, live.Abort())

@@ -47,3 +47,6 @@ func TestTreesEverywhere(t *testing.T) {
 		t.Error("still there")
 	}
 }
+
+// deadStage has the form of a stage's name.
+const deadStage = stagePrefix + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

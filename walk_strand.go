@@ -203,6 +203,9 @@ func (s *strand) list(l *walkLevel) (more bool) {
 		s.scratch = make([]byte, listBytes)
 	}
 	entries, err := s.w.c.r.sys.list(l.dir.h, s.scratch)
+	if l.dir.depth > 0 && errors.Is(err, fs.ErrNotExist) {
+		err = nil // it vanished, and has no entries any more
+	}
 	if len(l.pending) == 0 {
 		l.pending = entries
 	} else {

@@ -127,8 +127,10 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 	if how, err = c.writeRights(how); err != nil {
 		return noHandle, false, err
 	}
-	if how&creating != 0 && c.shape.MustDir {
-		return noHandle, false, syscall.EISDIR
+	if how&creating != 0 {
+		if err = c.admitFileName(); err != nil {
+			return noHandle, false, err
+		}
 	}
 	if c.inspects() {
 		how &^= truncating

@@ -30,7 +30,8 @@ type ID struct {
 	HasBirth bool
 	// Handle is the kernel's file handle: four bytes of type, big endian, then
 	// the handle's bytes (name_to_handle_at, Linux 2.6.39). "" is unknown. It is
-	// evidence for comparison only and opens nothing by itself.
+	// evidence for comparison only and opens nothing by itself. The text forms
+	// carry from 5 to 132 bytes.
 	Handle string
 	// Type has the type bits of the mode.
 	Type fs.FileMode
@@ -38,6 +39,9 @@ type ID struct {
 
 // maxHandle is MAX_HANDLE_SZ of linux/exportfs.h and the four bytes of type.
 const maxHandle = 4 + 128
+
+// isHandle reports whether a handle has a type and something after it.
+func isHandle(handle string) bool { return len(handle) > 4 && len(handle) <= maxHandle }
 
 // Known reports whether the ID has a device and a file number. Either is 0 where
 // the system did not say, as on Windows when a filter driver stands between;

@@ -41,10 +41,10 @@ type idJSON struct {
 }
 
 // MarshalJSON writes the form documented in docs/receipts.md. It returns an
-// error that wraps ErrFormat for a handle longer than 132 bytes, which no kernel
-// gives.
+// error that wraps ErrFormat for a handle of less than 5 or more than 132 bytes,
+// which no kernel gives.
 func (id ID) MarshalJSON() ([]byte, error) {
-	if len(id.Handle) > maxHandle {
+	if id.Handle != "" && !isHandle(id.Handle) {
 		return nil, fmt.Errorf("%w: handle of %d bytes", ErrFormat, len(id.Handle))
 	}
 	w := idJSON{
@@ -61,8 +61,8 @@ func (id ID) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON returns an error that wraps ErrFormat when the text is longer
-// than MaxReceiptBytes or does not read. Fields that it does not know are passed
-// over.
+// than MaxReceiptBytes or does not read, and that is a *FieldError when one field
+// does not. Fields that it does not know are passed over.
 func (id *ID) UnmarshalJSON(data []byte) error {
 	o := readObject(data)
 	out := ID{
@@ -100,9 +100,9 @@ type receiptJSON struct {
 
 // MarshalJSON writes the form documented in docs/receipts.md. It returns an
 // error that wraps ErrFormat for a receipt that could not be read back: with a
-// negative size, mode bits that are not of Unix, a digest that is none, an op or
+// path that is none below a root, a negative size, mode bits that are not of Unix, a digest that is none, an op or
 // lost code that is not lower-case letters, digits, "-", "_" and ".", a handle
-// longer than 132 bytes, or a text longer than MaxReceiptBytes.
+// of less than 5 or more than 132 bytes, or a text longer than MaxReceiptBytes.
 func (r Receipt) MarshalJSON() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -126,8 +126,8 @@ func (r Receipt) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON returns a *VersionError for a version it does not read, and an
-// error that wraps ErrFormat when the text is longer than MaxReceiptBytes or
-// does not read. Fields that it does not know are passed over. Of a text that
+// error that wraps ErrFormat when the text is longer than MaxReceiptBytes or does
+// not read, and that is a *FieldError when one field does not. Fields that it does not know are passed over. Of a text that
 // encoding/json already split, the length is checked too late to bound memory:
 // who reads receipts of strangers bounds the line first.
 func (r *Receipt) UnmarshalJSON(data []byte) error {

@@ -30,7 +30,7 @@ func parseInt(s string) (int64, error) {
 
 func parseHandle(s string) (string, error) {
 	handle, err := hex.DecodeString(s)
-	if err != nil || len(handle) == 0 || len(handle) > maxHandle || hex.EncodeToString(handle) != s {
+	if err != nil || !isHandle(string(handle)) || hex.EncodeToString(handle) != s {
 		return "", fmt.Errorf("%w: handle %.60q", ErrFormat, s)
 	}
 	return string(handle), nil

@@ -14,6 +14,18 @@ import (
 // ErrFormat is wrapped by every error of reading or writing a text form.
 var ErrFormat = errors.New("identity: malformed")
 
+// FieldError tells the field of a receipt or an ID whose value cannot be read or
+// written, by its name in the JSON form. It matches ErrFormat.
+type FieldError struct {
+	Field string
+	Err   error
+}
+
+func (e *FieldError) Error() string { return fmt.Sprintf("field %q: %v", e.Field, e.Err) }
+
+// Unwrap returns the cause, which matches ErrFormat.
+func (e *FieldError) Unwrap() error { return e.Err }
+
 // object is a JSON object whose fields are taken one by one. The first error
 // stays, and what is taken after it is zero.
 //
@@ -106,7 +118,7 @@ func (o *object) has(key string) bool {
 
 func (o *object) fail(key string, err error) {
 	if o.err == nil {
-		o.err = fmt.Errorf("field %q: %w", key, err)
+		o.err = &FieldError{key, err}
 	}
 }
 

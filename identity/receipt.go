@@ -13,7 +13,8 @@ type Receipt struct {
 	// Op is the verb: "put", "append", "move", "receipt", ...
 	Op string
 	// Path is the canonical name below the root: separated by slashes, without
-	// links, "." or "..". It is byte exact and need not be UTF-8.
+	// links, "." or "..", and "." for the root itself. It is byte exact and need not
+	// be UTF-8.
 	Path string
 	// ID identifies the object, Root the directory of the root.
 	ID, Root ID
@@ -61,7 +62,7 @@ func (r Receipt) Compare(now Receipt) (Verdict, Reason) {
 // can be read, and what was read can be written.
 func (r *Receipt) check() error {
 	bad := func(field string, value any) error {
-		return fmt.Errorf("%w: receipt: %s %.60q", ErrFormat, field, fmt.Sprint(value))
+		return &FieldError{field, fmt.Errorf("%w: %.60q", ErrFormat, fmt.Sprint(value))}
 	}
 	for _, code := range r.Lost {
 		if code == "" || !isCode(code) {
@@ -71,6 +72,8 @@ func (r *Receipt) check() error {
 	switch {
 	case !isCode(r.Op):
 		return bad("op", r.Op)
+	case !isCanonical(r.Path):
+		return bad("path", r.Path)
 	case r.Size < 0:
 		return bad("size", r.Size)
 	case r.Mode&^modeBits != 0:
@@ -79,6 +82,20 @@ func (r *Receipt) check() error {
 		return bad("sha256", r.SHA256)
 	}
 	return nil
+}
+
+// isCanonical reports whether path is "." or components that no system resolves to
+// anything but themselves.
+func isCanonical(path string) bool {
+	if path == "." {
+		return true
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if name == "" || name == "." || name == ".." || strings.IndexByte(name, 0) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // isCode bounds what a stranger's receipt can make a log or a terminal show.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,7 +95,7 @@ func roundTrip(t interface {
 }
 
 func TestReceiptRoundTrip(t *testing.T) {
-	roundTrip(t, identity.Receipt{})
+	roundTrip(t, identity.Receipt{Path: "."})
 	roundTrip(t, full())
 }
 
@@ -102,7 +103,7 @@ func TestReceiptRoundTrip(t *testing.T) {
 func TestReceiptPathIsByteExact(t *testing.T) {
 	for _, tt := range []struct{ name, path, want string }{
 		{"plain", "a/b", `"path":"a/b"`},
-		{"none", "", `"path":""`},
+		{"the root", ".", `"path":"."`},
 		{"byte 0xff", "a\xff", `"path_b64":"Yf8="`},
 		{"overlong slash", "a\xc0\xafb", `"path_b64":`},
 		{"surrogate of WTF-8", "a\xed\xa0\x80", `"path_b64":`},
@@ -110,7 +111,7 @@ func TestReceiptPathIsByteExact(t *testing.T) {
 		{"the replacement character itself", "a\ufffd", "\"path\":\"a\ufffd\""},
 		{"beyond the basic plane", "a\U0001F512", `"path":`},
 		{"text of an escape", `a\ud800`, `"path":"a\\ud800"`},
-		{"control characters", "a\x00\x1b[2J\n", `"path":"a\u0000\u001b[2J\n"`},
+		{"control characters", "a\x01\x1b[2J\n", `"path":"a\u0001\u001b[2J\n"`},
 		{"line separators and markup", "a\u2028<&>", `"path":`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestReceiptRoundTripProperty(t *testing.T) {
 	code := rapid.StringMatching(`[a-z0-9_.-]{1,64}`)
 	rapid.Check(t, func(t *rapid.T) {
 		r := identity.Receipt{
-			Op: rapid.OneOf(rapid.Just(""), code).Draw(t, "op"), Path: string(rapid.SliceOf(rapid.Byte()).Draw(t, "path")),
+			Op: rapid.OneOf(rapid.Just(""), code).Draw(t, "op"), Path: paths().Draw(t, "path"),
 			ID: ids().Draw(t, "id"), Root: ids().Draw(t, "root"), Ancestry: rapid.SliceOfN(ids(), 1, 3).Draw(t, "ancestry"),
 			Size: rapid.Int64Min(0).Draw(t, "size"), Nlink: rapid.Uint64().Draw(t, "nlink"),
 			Mode:        fs.FileMode(rapid.Uint32Range(0, 0o777).Draw(t, "mode")),
@@ -208,6 +209,11 @@ func TestReceiptRefusesToWrite(t *testing.T) {
 		"asked":              func(r *identity.Receipt) { r.Asked = 5 },
 		"published":          func(r *identity.Receipt) { r.Published = 6 },
 		"handle":             func(r *identity.Receipt) { r.Root.Handle = strings.Repeat("h", 133) },
+		"handle of a type":   func(r *identity.Receipt) { r.ID.Handle = "\x00\x00\x00\x01" },
+		"no path":            func(r *identity.Receipt) { r.Path = "" },
+		"absolute path":      func(r *identity.Receipt) { r.Path = "/a" },
+		"path that climbs":   func(r *identity.Receipt) { r.Path = "a/.." },
+		"path with NUL":      func(r *identity.Receipt) { r.Path = "a\x00" },
 		"length":             func(r *identity.Receipt) { r.Path = strings.Repeat("a", identity.MaxReceiptBytes) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +295,7 @@ var refusedReceipts = []struct{ name, old, with string }{
 }
 
 func TestReceiptRefusesToRead(t *testing.T) {
-	for _, tt := range refusedReceipts {
+	for _, tt := range slices.Concat(refusedReceipts, refusedNames) {
 		t.Run(tt.name, func(t *testing.T) {
 			text, r := edited(t, tt.old, tt.with), identity.Receipt{Op: "before"}
 			if err := r.UnmarshalJSON(text); !errors.Is(err, identity.ErrFormat) {

@@ -1,0 +1,90 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+// errNested is the answer for a copy into its own source, which would have no end.
+// It matches EINVAL, as that of rename(2).
+var errNested error = &detail{ErrName, "the copy would be inside its own source", syscall.EINVAL}
+
+// maxAbove bounds the way up; a path of 4096 bytes has 2048 components.
+const maxAbove = 4096
+
+// isBelow reports whether dir is the directory with these numbers or one below
+// it, also by directories above the root. Where it cannot go up it knows no more.
+func isBelow(sys system, dir handle, top [2]uint64) bool {
+	here, owned := dir, false
+	defer func() {
+		if owned {
+			sys.close(here)
+		}
+	}()
+	var last [2]uint64
+	for range maxAbove {
+		st, err := sys.stat(here, "", false)
+		now := [2]uint64{st.dev, st.ino}
+		if err != nil || now == last {
+			return false
+		}
+		if now == top {
+			return true
+		}
+		up, err := sys.open(here, "..", pathOnly|directoryOnly, 0)
+		if err != nil {
+			return false
+		}
+		if owned {
+			sys.close(here)
+		}
+		here, owned, last = up, true, now
+	}
+	return false
+}
+
+// notBelow returns errNested when the directory name of r, or the nearest one
+// above that is there, is the one with these numbers or below it.
+func (r *Root) notBelow(name string, top [2]uint64) error {
+	var c call
+	if err := c.begin(r, &verbMkdirAll, name); err != nil {
+		return cause(err)
+	}
+	defer c.end()
+	w := c.walker()
+	defer w.close()
+	w.rest = c.shape.Path
+	for {
+		leaf, err := w.toLeaf()
+		if err == nil && leaf != "" {
+			err = w.enter(leaf)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err != nil || leaf == "" {
+			break
+		}
+	}
+	if isBelow(r.sys, w.here(), top) {
+		return errNested
+	}
+	return nil
+}
+
+// startOfCopy has the numbers of the directory that a copy starts from.
+func (r *Root) startOfCopy(name string) (n [2]uint64, err error) {
+	var c call
+	if err := c.begin(r, &verbWalk, name); err != nil {
+		return n, cause(err)
+	}
+	defer c.end()
+	h, err := c.open(openForList, 0)
+	if err != nil {
+		return n, err
+	}
+	defer r.sys.close(h)
+	st, err := r.sys.stat(h, "", false)
+	return [2]uint64{st.dev, st.ino}, err
+}
