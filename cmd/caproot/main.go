@@ -15,7 +15,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // commands is the grammar of the command line.
 type commands struct {
-	Quiet bool `short:"q" help:"No progress and no summary. Errors are still told."`
+	Quiet   bool             `short:"q" help:"No progress and no summary. Errors are still told."`
+	Version kong.VersionFlag `help:"Write the version and end."`
 
 	Put         putCommand         `cmd:"" help:"Publish standard input under NAME, complete or not at all."`
 	Cat         catCommand         `cmd:"" help:"Write the content of a file to standard output."`
@@ -61,7 +62,7 @@ func newParser(c *commands, out, errOut io.Writer, exit func(int)) (*kong.Kong, 
 	return kong.New(c, kong.Name("caproot"), kong.Writers(out, errOut), kong.Exit(exit),
 		kong.Description("Work on files inside a directory without ever leaving it. Exit codes: 0 done, 1 the answer is no, "+
 			"2 failure, 3 refused, 64 usage, 66 cannot open the root."),
-		kong.Vars{"features": strings.Join(features, ",")},
+		kong.Vars{"features": strings.Join(features, ","), "version": version()},
 		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)))
 }
 
@@ -69,7 +70,7 @@ func newParser(c *commands, out, errOut io.Writer, exit func(int)) (*kong.Kong, 
 func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	s := &session{in: in, out: out, err: errOut}
 	var c commands
-	// Kong goes on parsing after it has shown the help, and what it then says is
+	// Kong goes on parsing after it has shown help or version, and what it then says is
 	// not asked.
 	helped := false
 	parser, err := newParser(&c, out, errOut, func(int) { helped = true })

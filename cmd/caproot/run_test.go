@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -37,6 +38,8 @@ var commandLines = map[string]struct {
 	"limit of zero":    {args: "cat --max-bytes 0 ROOT f", code: 3, err: "caproot: too-large: "},
 	"negative limit":   {args: "cat --max-bytes=-1 ROOT f", code: 64, err: "caproot: usage: "},
 	"help":             {args: "cat --help"},
+	"version":          {args: "--version"},
+	"version and more": {args: "--version cat ROOT no"},
 	"ls":               {args: "ls ROOT", out: "dir\nf\nout\n"},
 	"ls -R":            {args: "ls -R ROOT", out: "dir\ndir/g\nf\nout\n"},
 	"ls -R below":      {args: "ls -R ROOT dir", out: "g\n"},
@@ -238,5 +241,37 @@ func TestListingOfVanished(t *testing.T) {
 	}
 	if code != exitDone || errOut.Len() > 0 || strings.Count(out.String(), "\n") != 2 {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, out.String(), errOut.String())
+	}
+}
+
+// The version is that of the build, in one line that begins with the name.
+func TestVersion(t *testing.T) {
+	got := caprootRun(t, "", "--version")
+	if words := strings.Fields(got.out); got.code != 0 || got.err != "" || strings.Count(got.out, "\n") != 1 || len(words) < 3 ||
+		words[0] != "caproot" || words[len(words)-1] != runtime.Version() {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What nothing proves to be the expected object is refused, by each command alike.
+func TestIfMatchWithoutProof(t *testing.T) {
+	base, root := tree(t)
+	for _, name := range []string{"f", "dir"} {
+		var receipt identity.Receipt
+		must(t, json.Unmarshal([]byte(caprootRun(t, "", "receipt", root, name).out), &receipt))
+		receipt.ID.Handle, receipt.ID.HasGen = "", false
+		text, err := json.Marshal(receipt)
+		must(t, err)
+		file := filepath.Join(base, "receipt")
+		must(t, os.WriteFile(file, text, 0o600))
+		for _, args := range []string{"put --if-match FILE ROOT f", "rm --if-match FILE ROOT f", "rm -r --if-match FILE ROOT dir", "check ROOT FILE"} {
+			if strings.HasSuffix(args, " f") && name != "f" || strings.HasSuffix(args, " dir") && name != "dir" {
+				continue
+			}
+			got := caprootRun(t, "", strings.Fields(strings.NewReplacer("FILE", file, "ROOT", root).Replace(args))...)
+			if got.code != exitRefused {
+				t.Errorf("%s: %+v", args, got)
+			}
+		}
 	}
 }
