@@ -6,9 +6,9 @@
 // and moves that never replace by accident (Move). Policy says what a Root may
 // do; derive it from a preset and shrink it with Meet.
 //
-// On Linux the kernel resolves paths (openat2, Linux 5.6); where it cannot, a
-// walk that holds every directory does. Linux is the only system with a backend
-// so far: elsewhere Open returns ErrUnsupported.
+// On Linux the kernel resolves paths (openat2, Linux 5.6); where it cannot, and
+// on Windows, macOS and FreeBSD, a walk that holds every directory does.
+// docs/platforms.md says what each system loses and where it was executed.
 //
 // Not promised: code that imports os is not confined. A directory that a peer
 // moves out of the root stays reachable through handles already open. Checks of

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caproot/caproot/identity"
 	"pgregory.net/rapid"
+
+	"github.com/caproot/caproot/identity"
 )
 
 // refusedNames are more edits of the written form of a full receipt.
