@@ -267,7 +267,13 @@ func putRows(base string, r *caproot.Root) []row {
 	count := 0
 	fresh := func() string { count++; return fmt.Sprintf("new/%d", count) }
 	os.Mkdir(filepath.Join(base, "new"), 0o755)
-	p := caproot.PutOptions{Durability: caproot.DurabilityFile}
+	p, both := caproot.PutOptions{Durability: caproot.DurabilityFile}, caproot.PutOptions{Durability: caproot.DurabilityDir}
+	unflushed := caproot.Workspace()
+	unflushed.Durability = caproot.DurabilityVolatile
+	volatile, err := caproot.Open(base, unflushed)
+	if err != nil {
+		return nil
+	}
 	loose, err := caproot.Open(base, loosePolicy())
 	if err != nil {
 		return nil
@@ -282,14 +288,37 @@ func putRows(base string, r *caproot.Root) []row {
 			{"none denied", func() error { _, err := loose.Put("put", data, caproot.PutOptions{}); return err }}}},
 		{"Put 4 KiB, not synced, new", []contender{
 			{"caproot", func() error { _, err := loose.Put(fresh(), data, caproot.PutOptions{}); return err }},
-			{"os.WriteFile", func() error { return os.WriteFile(filepath.Join(base, fresh()), data, 0o644) }}}},
+			{"os.WriteFile", func() error { return os.WriteFile(filepath.Join(base, fresh()), data, 0o644) }},
+			{"os.CreateTemp and Rename", func() error { return tempAndRename(filepath.Join(base, fresh()), data) }}}},
 		{"Put 4 KiB, not synced, existing", []contender{
 			{"caproot", func() error { _, err := loose.Put("put", data, caproot.PutOptions{}); return err }},
 			{"os.WriteFile", func() error { return os.WriteFile(path, data, 0o644) }}}},
 		{"Put 4 KiB, file synced", []contender{
 			{"caproot", func() error { _, err := r.Put("put", data, p); return err }},
 			{"renameio", func() error { return renameio.WriteFile(path, data, 0o644) }}}},
+		{"Put 4 KiB, file and directory synced", []contender{
+			{"caproot", func() error { _, err := r.Put("put", data, both); return err }},
+			{"renameio, file only", func() error { return renameio.WriteFile(path, data, 0o644) }}}},
+		{"Put 4 KiB, volatile, existing", []contender{
+			{"caproot", func() error { _, err := volatile.Put("put", data, caproot.PutOptions{}); return err }},
+			{"os.WriteFile", func() error { return os.WriteFile(path, data, 0o644) }}}},
 	}
+}
+
+// tempAndRename is how a file is replaced by hand.
+func tempAndRename(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "put")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
 
 // grantDenying grants the directory of r without n directories in it.
