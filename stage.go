@@ -286,8 +286,11 @@ func (p *publication) finish() error {
 			mode = p.keepAccess(kept) & p.c.r.policy.Modes
 		}
 	}
-	if st, err = sys.stat(p.file, "", false); err != nil {
-		return err
+	if p.like != nil || p.exists {
+		// A change of the owner takes bits away.
+		if st, err = sys.stat(p.file, "", false); err != nil {
+			return err
+		}
 	}
 	if err := setMode(sys, p.file, st.mode&allModes, mode); err != nil {
 		return err

@@ -220,3 +220,22 @@ func TestProgress(t *testing.T) {
 		}
 	}
 }
+
+// A stage of another writer in the source is named and left out.
+func TestImportLeavesStagesOut(t *testing.T) {
+	base, root := tree(t)
+	source := filepath.Join(base, "source")
+	must(t, os.Mkdir(source, 0o755))
+	stage := ".caproot-stage-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	for _, name := range []string{stage, "whole"} {
+		must(t, os.WriteFile(filepath.Join(source, name), []byte(name), 0o644))
+	}
+	got := caprootRun(t, "", "import", "--receipts", filepath.Join(base, "r"), source, root, "new")
+	if got.code != exitRefused || !strings.Contains(got.err, "caproot: name: ") || !strings.Contains(got.err, stage) {
+		t.Errorf("%+v", got)
+	}
+	left, err := os.ReadDir(filepath.Join(root, "new"))
+	if err != nil || len(left) != 1 || left[0].Name() != "whole" {
+		t.Errorf("%v, %v", left, err)
+	}
+}
