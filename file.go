@@ -338,8 +338,12 @@ func sortEntries(entries []fs.DirEntry) {
 	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
 }
 
-// export hands an open object out as an *os.File.
+// export hands an open object out as an *os.File, or closes it.
 func (c *call) export(h handle, isDir bool, how openHow) (*os.File, error) {
+	if err := c.admitExport(isDir); err != nil {
+		c.r.sys.close(h)
+		return nil, err
+	}
 	display := joinDisplay(c.r.name, pathsafe.Canonical(c.name))
 	if isDir {
 		return exportDir(h, display)

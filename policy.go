@@ -89,7 +89,7 @@ const (
 	Link                       // new hard links
 	Symlink                    // new symbolic links
 	Attrib                     // mode, owner, times
-	Share                      // take the descriptor out (Root.File)
+	Share                      // take descriptors of directories and stages out (Root.File, Open of a directory, Staged.File)
 
 	// AllRights is every right.
 	AllRights = Read | List | Create | Replace | Modify | Mkdir | Move | Remove | Link | Symlink | Attrib | Share

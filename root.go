@@ -67,7 +67,9 @@ func Open(dir string, p Policy) (*Root, error) {
 }
 
 // FromFile makes a Root of a directory that is already open, for instance one
-// that a parent process passed on. The file is duplicated and stays the
+// that a parent process passed on. The file is the authority and p may be any
+// policy: who has an *os.File of a directory is confined by no Root, and so Open
+// gives none without the right Share. The file is duplicated and stays the
 // caller's. It returns ErrUnsupported for a policy with BindPath: a descriptor
 // has no path.
 func FromFile(dir *os.File, p Policy) (*Root, error) {

@@ -61,22 +61,15 @@ func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, erro
 		return nil, err
 	}
 	defer c.end()
-	if err := c.admitExport(false); err != nil {
-		return nil, c.fail(err)
-	}
 	h, isDir, err := c.openFile(how, perm)
 	if err != nil {
-		return nil, c.fail(err)
-	}
-	if err := c.admitExport(isDir); err != nil {
-		r.sys.close(h)
 		return nil, c.fail(err)
 	}
 	f, err := c.export(h, isDir, how)
 	return f, c.fail(err)
 }
 
-// beginOpen is begin for an open with flags.
+// beginOpen is begin for an open with flags whose *os.File is handed out.
 func (c *call) beginOpen(r *Root, name string, flag int) (openHow, error) {
 	how, err := parseFlags(flag)
 	v := openVerb("open", how)
@@ -84,7 +77,14 @@ func (c *call) beginOpen(r *Root, name string, flag int) (openHow, error) {
 	if err != nil {
 		return 0, &fs.PathError{Op: v.name, Path: name, Err: err}
 	}
-	return how, c.begin(r, &v, name)
+	if err := c.begin(r, &v, name); err != nil {
+		return 0, err
+	}
+	if err := c.admitExport(false); err != nil {
+		defer c.end()
+		return 0, c.fail(err)
+	}
+	return how, nil
 }
 
 // Create makes or truncates a file, open for reading and writing, as os.Root.Create does.
