@@ -163,18 +163,22 @@ func (r *Root) leave() {
 	r.life.leave()
 }
 
-var verbGrant = verb{name: "grant", traced: true}
+var (
+	verbGrant     = verb{name: "grant", needs: List, traced: true}
+	verbGrantSelf = verb{name: "grant", traced: true}
+)
 
 // Grant opens the directory dir inside as a Root that can do less: what both
 // policies allow, without what is denied, within the budget, until it is
 // revoked or its context ends. Limits of r hold for it too: each Before is
 // asked, each Observe told, each budget charged. Closing r does not close it.
+// For another directory than "." it needs the right List.
 //
 // It returns ErrName for a name in Deny that is the directory itself, and
 // ErrUnsupported where a policy with BindPath has no path to bind to.
 func (r *Root) Grant(dir string, g Grant) (*Root, error) {
 	var c call
-	if err := c.begin(r, &verbGrant, dir); err != nil {
+	if err := c.begin(r, verbOf(dir, &verbGrant, &verbGrantSelf), dir); err != nil {
 		return nil, err
 	}
 	defer c.end()

@@ -79,7 +79,7 @@ type Rights uint16
 
 const (
 	Read    Rights = 1 << iota // content of files
-	List                       // names and metadata
+	List                       // names and metadata; OpenRoot and Grant of what has a name
 	Create                     // new files
 	Replace                    // an existing name gets another object
 	Modify                     // content of an existing file, in place

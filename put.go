@@ -57,6 +57,9 @@ type PutOptions struct {
 // any point leaves the old file or the new one. On Linux a new file leaves
 // nothing else behind; a replacement may leave a stage, see Sweep.
 //
+// It needs the right Create for a new file and Replace for one that is there;
+// with one of them the error tells which it would have been, with neither nothing.
+//
 // It returns ErrSymlink when name is a link that the policy does not follow,
 // ErrSpecial for a FIFO, socket or device, ErrTooLarge beyond a limit.
 //
@@ -85,6 +88,22 @@ func (p *publication) put(data []byte) (identity.Receipt, error) {
 		return identity.Receipt{}, err
 	}
 	return p.publish()
+}
+
+// admitRights refuses what no target could be given: an answer that depends on the
+// target would tell of it.
+func (p *publication) admitRights() error {
+	rights, why := Create|Replace, "needs Create or Replace"
+	switch {
+	case p.o.IfMatch != nil:
+		rights, why = Replace, "needs Replace"
+	case p.o.NoReplace:
+		rights, why = Create, "needs Create"
+	}
+	if p.c.r.policy.Rights&rights == 0 {
+		return because(ErrPolicy, why)
+	}
+	return nil
 }
 
 // PutFrom is Put for content that is read from src until io.EOF. An error of

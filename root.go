@@ -151,7 +151,8 @@ func (r *Root) Close() error {
 
 var (
 	verbFile     = verb{name: "file", needs: Share}
-	verbOpenRoot = verb{name: "openroot", traced: true}
+	verbOpenRoot = verb{name: "openroot", needs: List, traced: true}
+	verbReopen   = verb{name: "openroot", traced: true}
 )
 
 // File returns a descriptor of the root's directory: authority for everything
@@ -173,15 +174,25 @@ func (r *Root) File() (*os.File, error) {
 	return newFile(h, r.name), nil
 }
 
-// OpenRoot opens a directory inside as a Root of its own with the same policy.
+// OpenRoot opens a directory inside as a Root of its own with the same policy. It
+// needs the right List, except for ".".
 func (r *Root) OpenRoot(name string) (*Root, error) {
 	var c call
-	if err := c.begin(r, &verbOpenRoot, name); err != nil {
+	if err := c.begin(r, verbOf(name, &verbOpenRoot, &verbReopen), name); err != nil {
 		return nil, err
 	}
 	defer c.end()
 	sub, err := c.openRoot()
 	return sub, c.fail(err)
+}
+
+// verbOf is the verb of a name, or of the root itself, about which nothing can be
+// found out.
+func verbOf(name string, other, self *verb) *verb {
+	if name == "." {
+		return self
+	}
+	return other
 }
 
 func (c *call) openRoot() (*Root, error) {

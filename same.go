@@ -21,7 +21,7 @@ var (
 	verbMoveSame      = verb{name: "movesame", needs: Move, changes: true}
 	verbCreateUnnamed = verb{name: "createunnamed", needs: Create | Read, changes: true}
 	verbNameUnnamed   = verb{name: "nameunnamed", needs: Create, changes: true}
-	verbOpenParent    = verb{name: "openparent", changes: true, traced: true}
+	verbOpenParent    = verb{name: "openparent", needs: List, changes: true, traced: true}
 )
 
 // Identity returns the evidence of which directory the root is.
@@ -59,7 +59,8 @@ func (r *Root) Lexists(name string) (bool, error) {
 }
 
 // OpenParent opens the directory that holds the last component of name, found
-// as a changing verb finds it, as a Root with the same policy. It also returns
+// as a changing verb finds it, as a Root with the same policy. It needs the right
+// List. It also returns
 // the canonical path of name below r; its last component is the name in the
 // directory and need not exist.
 func (r *Root) OpenParent(name string) (dir *Root, canonical string, err error) {
