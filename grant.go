@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"context"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 )
@@ -148,6 +149,9 @@ func (r *running) wait(ctx context.Context) error {
 
 // enter takes a call in that will use the root's handle; leave ends it.
 func (r *Root) enter() error {
+	if !r.opened() {
+		return errNoRoot
+	}
 	if err := r.life.enter(); err != nil {
 		return err
 	}
@@ -267,7 +271,7 @@ func (r *Root) bind(from *Root) error {
 // end, see Wait. A Root that was opened is ended likewise, with everything
 // derived from it. An *os.File that was handed out cannot be revoked.
 func (r *Root) Revoke() {
-	if !r.tenure.revoked.Swap(true) {
+	if r.opened() && !r.tenure.revoked.Swap(true) {
 		r.tenure.tell(r.below, Event{Name: EventRevoked, Verb: "revoke"})
 	}
 }
@@ -278,7 +282,12 @@ func (r *Root) Revoke() {
 // did not make, whose calls are not counted. A callback of the grant that waits
 // for its own call waits until ctx ends.
 func (r *Root) Wait(ctx context.Context) error {
-	if r.tenure.parent == nil {
+	switch {
+	case !r.opened():
+		return &fs.PathError{Op: "wait", Path: ".", Err: errNoRoot}
+	case ctx == nil:
+		return &fs.PathError{Op: "wait", Path: ".", Err: errNoContext}
+	case r.tenure.parent == nil:
 		return because(ErrUnsupported, "the root is not a grant")
 	}
 	return r.tenure.running.wait(ctx)

@@ -125,7 +125,7 @@ func leaves(dir, target string, p pathsafe.Profile) bool {
 
 // beginBoth begins a verb with two names.
 func beginBoth(r *Root, v *verb, from, to *call, oldName, newName string) error {
-	if r.tenure.parent != nil {
+	if r.opened() && r.tenure.parent != nil {
 		from.g, to.g = &grantedCall{to: newName}, &grantedCall{quiet: true}
 	}
 	if err := from.begin(r, v, oldName); err != nil {

@@ -66,10 +66,8 @@ func (a *arguments) invoke(method reflect.Value) error {
 		case error:
 			return v
 		case iter.Seq2[Entry, error]:
-			for _, err := range v {
-				if err != nil {
-					return err
-				}
+			if err := firstError(v); err != nil {
+				return err
 			}
 		case *Batch:
 			defer v.Abort()
@@ -78,6 +76,15 @@ func (a *arguments) invoke(method reflect.Value) error {
 			if !out.IsNil() {
 				v.Close()
 			}
+		}
+	}
+	return nil
+}
+
+func firstError(seq iter.Seq2[Entry, error]) error {
+	for _, err := range seq {
+		if err != nil {
+			return err
 		}
 	}
 	return nil

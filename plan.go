@@ -50,6 +50,9 @@ func (p *place) canonical() string { return joinCanonical(p.parent, p.leaf) }
 // begin takes the call in: root open, verb allowed, spelling acceptable.
 func (c *call) begin(r *Root, v *verb, name string) error {
 	c.r, c.verb, c.name = r, v, name
+	if !r.opened() {
+		return c.fail(errNoRoot)
+	}
 	if r.tenure.parent != nil && c.g == nil {
 		c.g = new(grantedCall)
 	}

@@ -126,6 +126,12 @@ const maxEmptyReads = 100
 
 // fill reads src to its end.
 func (s *Staged) fill(ctx context.Context, src io.Reader) error {
+	switch {
+	case ctx == nil:
+		return s.c.fail(errNoContext)
+	case src == nil:
+		return s.c.fail(errNoSource)
+	}
 	buf := make([]byte, copyBytes)
 	for empty, end := 0, false; ; {
 		if err := ctx.Err(); err != nil {
@@ -200,6 +206,9 @@ func (r *Root) stage(v *verb, name string, o PutOptions) (*Staged, error) {
 // Write adds to the content. After a failed Write the content is not whole, and
 // Write and Commit return that error.
 func (s *Staged) Write(data []byte) (int, error) {
+	if !s.begun() {
+		return 0, s.refuse("write")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.enter(); err != nil {
@@ -209,6 +218,11 @@ func (s *Staged) Write(data []byte) (int, error) {
 	n, err := s.p.write(data)
 	return n, s.c.fail(err)
 }
+
+// begun tells a Staged that a Root made.
+func (s *Staged) begun() bool { return s != nil && s.c.r != nil }
+
+func (s *Staged) refuse(op string) error { return &fs.PathError{Op: op, Err: errNoStage} }
 
 func (s *Staged) enter() error {
 	if s.done {
@@ -222,6 +236,9 @@ func (s *Staged) enter() error {
 // written to it counts for limits and digest when Commit begins, and nothing of
 // it is held back after that. It needs the right Share.
 func (s *Staged) File() (*os.File, error) {
+	if !s.begun() {
+		return nil, s.refuse("file")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.enter(); err != nil {
@@ -249,6 +266,9 @@ func (s *Staged) File() (*os.File, error) {
 
 // Commit publishes the content. Called again it returns the same result.
 func (s *Staged) Commit() (identity.Receipt, error) {
+	if !s.begun() {
+		return identity.Receipt{}, s.refuse("commit")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done {
@@ -295,6 +315,9 @@ var errAborted = because(fs.ErrClosed, "stage was aborted")
 
 // Abort gives the publication up. After Commit, or called again, it does nothing.
 func (s *Staged) Abort() error {
+	if !s.begun() {
+		return s.refuse("abort")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done {

@@ -73,6 +73,9 @@ func Open(dir string, p Policy) (*Root, error) {
 // caller's. It returns ErrUnsupported for a policy with BindPath: a descriptor
 // has no path.
 func FromFile(dir *os.File, p Policy) (*Root, error) {
+	if dir == nil {
+		return nil, &fs.PathError{Op: "open", Err: errNoFile}
+	}
 	if p.Bind == BindPath {
 		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: because(ErrUnsupported, "a descriptor has no path to bind to")}
 	}
@@ -91,6 +94,9 @@ func FromFile(dir *os.File, p Policy) (*Root, error) {
 // FromOSRoot makes a Root of the directory of r, which stays the caller's. It
 // needs the right to list that directory.
 func FromOSRoot(r *os.Root, p Policy) (*Root, error) {
+	if r == nil {
+		return nil, &fs.PathError{Op: "open", Err: errNoRoot}
+	}
 	dir, err := r.Open(".")
 	if err != nil {
 		return nil, err
@@ -132,16 +138,33 @@ func (r *Root) self() (identity.ID, error) {
 	return id, err
 }
 
+// opened tells a Root that this package made. The methods of any other, the nil
+// pointer among them, refuse with an error that matches fs.ErrInvalid.
+func (r *Root) opened() bool { return r != nil && r.tenure != nil }
+
 // Name returns the name the root was opened by, for display.
-func (r *Root) Name() string { return r.name }
+func (r *Root) Name() string {
+	if !r.opened() {
+		return ""
+	}
+	return r.name
+}
 
 // Policy returns the root's policy.
-func (r *Root) Policy() Policy { return r.policy }
+func (r *Root) Policy() Policy {
+	if !r.opened() {
+		return Policy{}
+	}
+	return r.policy
+}
 
 // Close gives the directory back. It waits for calls in flight, so it must not
 // be called from a reader or callback that one of them uses. Later calls
 // return fs.ErrClosed. Roots derived from this one stay open.
 func (r *Root) Close() error {
+	if !r.opened() {
+		return &fs.PathError{Op: "close", Err: errNoRoot}
+	}
 	if !r.life.close() {
 		return nil
 	}

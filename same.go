@@ -27,18 +27,25 @@ var (
 // Identity returns the evidence of which directory the root is.
 func (r *Root) Identity() (identity.ID, error) {
 	if err := r.enter(); err != nil {
-		return identity.ID{}, err
+		return identity.ID{}, &fs.PathError{Op: "identity", Path: ".", Err: err}
 	}
 	defer r.leave()
-	return r.self()
+	id, err := r.self()
+	if err != nil {
+		err = &fs.PathError{Op: "identity", Path: ".", Err: err}
+	}
+	return id, err
 }
 
 // Numbers returns the device and the file number of the directory, without a
 // call of the system. They tell directories apart that are open, no others, and
 // are 0 where the system did not say.
 func (r *Root) Numbers() (dev, ino uint64, err error) {
+	if !r.opened() {
+		return 0, 0, &fs.PathError{Op: "numbers", Path: ".", Err: errNoRoot}
+	}
 	if err := r.life.enter(); err != nil {
-		return 0, 0, err
+		return 0, 0, &fs.PathError{Op: "numbers", Path: ".", Err: err}
 	}
 	defer r.life.leave()
 	return r.dev, r.ino, nil

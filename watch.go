@@ -78,11 +78,18 @@ func (c *call) watch(names []string) (*Watch, error) {
 // Changed has a value when something happened to one of the names since the last
 // was taken. It is closed when the watch ended: by Close, or when after the root
 // was closed or its grant ended something happened once more.
-func (w *Watch) Changed() <-chan struct{} { return w.changed }
+func (w *Watch) Changed() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.changed
+}
 
 // Close ends the watch. Called again it does nothing.
-func (w *Watch) Close() error {
-	err := error(nil)
+func (w *Watch) Close() (err error) {
+	if w == nil || w.r == nil {
+		return &fs.PathError{Op: "close", Err: errNoRoot}
+	}
 	w.ended.Do(func() { err = w.events.Close() })
 	return err
 }
