@@ -214,7 +214,7 @@ func (f *File) writesAt() (int64, error) {
 }
 
 // WriteAt writes all of p at an offset. It returns ErrTooLarge when that would
-// end beyond Policy.MaxWriteBytes.
+// end beyond Policy.MaxWriteBytes, or beyond what an int64 can count.
 func (f *File) WriteAt(p []byte, offset int64) (n int, err error) {
 	if err := f.enter(); err != nil {
 		return 0, f.fail("writeat", err)

@@ -195,6 +195,9 @@ func (r *Root) Grant(dir string, g Grant) (*Root, error) {
 }
 
 func (c *call) grant(g *Grant) (*Root, error) {
+	if err := g.Policy.valid(); err != nil {
+		return nil, err
+	}
 	h, err := c.openPlaced(pathOnly|directoryOnly, 0)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,9 @@ type Policy struct {
 	Names pathsafe.Profile
 	// MaxReadBytes limits what one ReadFile, AppendFile or digest reads.
 	MaxReadBytes int64
-	// MaxWriteBytes limits the size of a file that one call publishes or writes.
+	// MaxWriteBytes limits the size of a file that one call publishes or writes. It
+	// does not bind what is written through an *os.File (Create, OpenFile,
+	// CreateTemp, CreateUnnamed): OpenView gives a File that it binds.
 	MaxWriteBytes int64
 	// Durability is the least a publication gives: a call may ask for more, and
 	// gets no less. DurabilityDefault is DurabilityDir.

@@ -42,9 +42,14 @@ type Root struct {
 // Open opens the directory dir as a Root with the rights of p. The path dir is
 // the caller's own: links in it are followed, and it may be absolute.
 //
-// It returns ErrUnsupported when p.Containment is KernelAtomic and the system
+// It returns an error that matches ErrFormat for a policy with a value that is none
+// of the constants, an unknown bit or a negative limit, as FromFile, FromOSRoot and
+// Grant do, and ErrUnsupported when p.Containment is KernelAtomic and the system
 // has no call that resolves a whole path inside a directory.
 func Open(dir string, p Policy) (*Root, error) {
+	if err := p.valid(); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
 	sys := hostSystem()
 	h, err := openPath(dir)
 	if err != nil {
@@ -75,6 +80,9 @@ func Open(dir string, p Policy) (*Root, error) {
 func FromFile(dir *os.File, p Policy) (*Root, error) {
 	if dir == nil {
 		return nil, &fs.PathError{Op: "open", Err: errNoFile}
+	}
+	if err := p.valid(); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: err}
 	}
 	if p.Bind == BindPath {
 		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: because(ErrUnsupported, "a descriptor has no path to bind to")}

@@ -53,7 +53,8 @@ func openVerb(name string, how openHow) verb {
 // OpenFile opens a file as os.Root.OpenFile does, with the flags O_RDONLY,
 // O_WRONLY, O_RDWR, O_APPEND, O_CREATE, O_EXCL, O_SYNC and O_TRUNC; another
 // flag is refused with an error that matches fs.ErrInvalid. perm is cut by the
-// umask and by Policy.Modes. What Open says of the *os.File holds here too.
+// umask and by Policy.Modes. Policy.MaxWriteBytes does not bind what is written to
+// the *os.File; OpenView gives a File that it binds. What Open says of the *os.File holds here too.
 func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	var c call
 	how, err := c.beginOpen(r, name, flag)
@@ -87,7 +88,8 @@ func (c *call) beginOpen(r *Root, name string, flag int) (openHow, error) {
 	return how, nil
 }
 
-// Create makes or truncates a file, open for reading and writing, as os.Root.Create does.
+// Create makes or truncates a file, open for reading and writing, as os.Root.Create
+// does. What OpenFile says of Policy.MaxWriteBytes holds here too.
 func (r *Root) Create(name string) (*os.File, error) {
 	return r.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 }
