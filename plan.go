@@ -17,6 +17,7 @@ type verb struct {
 	traced  bool // wants the canonical path: a receipt will tell it
 	exports bool // hands out an *os.File, whose type must be known
 	inside  bool // works in the directory that is named
+	relinks bool // gives links a new place
 }
 
 // call is one public method at work: its checks, its place, its errors. It
@@ -143,7 +144,9 @@ func (c *call) note(err error) {
 }
 
 // traced tells whether the call must know its canonical path.
-func (c *call) traced() bool { return c.verb.traced || c.verb.changes && c.r.tenure.asks }
+func (c *call) traced() bool {
+	return c.verb.traced || c.verb.changes && c.r.tenure.asks || c.verb.relinks && c.r.policy.LinkTargets == TargetsInside
+}
 
 func (c *call) links() LinkRule {
 	if c.verb.changes {

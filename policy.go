@@ -19,7 +19,11 @@ type Policy struct {
 	// MutationLinks says which links a changing verb follows on the way to the
 	// parent, and with Follow in the last component too.
 	MutationLinks LinkRule
-	// LinkTargets says which targets a new symbolic link may have.
+	// LinkTargets says which targets a symbolic link may have where it is made or
+	// moved to. The check narrows, it does not prove: it reads the text of the link
+	// alone, a directory is moved with whatever links are in it, and a directory
+	// above the link can be moved later. A Root follows no link out, whatever its
+	// text; other programs do.
 	LinkTargets TargetRule
 	// Hardlinks says what may be done to a file with more than one name. The
 	// check narrows, it does not prove: a name may be added after it.
@@ -113,7 +117,7 @@ const (
 type TargetRule uint8
 
 const (
-	TargetsInside TargetRule = iota // relative, and inside the root by its text
+	TargetsInside TargetRule = iota // relative, inside the root by its text, no ".." after a name
 	TargetsAny
 )
 

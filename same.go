@@ -18,7 +18,7 @@ var (
 	verbLexists       = verb{name: "lexists", needs: List}
 	verbCheckSame     = verb{name: "checksame", needs: List, changes: true}
 	verbRemoveSame    = verb{name: "removesame", needs: Remove, changes: true}
-	verbMoveSame      = verb{name: "movesame", needs: Move, changes: true}
+	verbMoveSame      = verb{name: "movesame", needs: Move, changes: true, relinks: true}
 	verbCreateUnnamed = verb{name: "createunnamed", needs: Create | Read, changes: true}
 	verbNameUnnamed   = verb{name: "nameunnamed", needs: Create, changes: true}
 	verbOpenParent    = verb{name: "openparent", needs: List, changes: true, traced: true}
@@ -205,6 +205,9 @@ func moveSame(from, to *call, f *os.File) error {
 	mine, err := from.statFile(f)
 	if err == nil {
 		err = from.holds(&mine)
+	}
+	if err == nil {
+		err = from.admitRelink(&mine, to)
 	}
 	if err != nil {
 		return err
