@@ -81,16 +81,19 @@ func (c *call) lchown(uid, gid int) error {
 	if err := c.toParent(); err != nil {
 		return err
 	}
-	if _, err := c.leafStatus(); err != nil {
-		return err
-	}
-	h, err := c.r.sys.open(c.dir, c.leaf, pathOnly, 0)
+	h, err := c.openLeaf(pathOnly)
 	if err != nil {
 		return err
 	}
 	defer c.r.sys.close(h)
 	st, err := c.r.sys.stat(h, "", false)
-	if err == nil && !st.isLink() {
+	switch {
+	case err != nil:
+	case c.shape.MustDir && st.isLink():
+		err = ErrSymlink
+	case c.shape.MustDir && !st.isDir():
+		err = errNotDir
+	case !st.isLink():
 		err = c.admitChange(&st)
 	}
 	if err == nil {

@@ -81,6 +81,9 @@ func (b *Batch) PutFrom(ctx context.Context, name string, src io.Reader, o PutOp
 }
 
 func (b *Batch) add(name string, o PutOptions, fill func(*Staged) error) error {
+	if b == nil {
+		return &fs.PathError{Op: verbPut.name, Path: name, Err: errNoRoot}
+	}
 	s, err := b.r.Stage(name, o)
 	if err != nil {
 		return err
@@ -101,6 +104,9 @@ func (b *Batch) add(name string, o PutOptions, fill func(*Staged) error) error {
 
 // Abort gives up what was not published. After Commit it does nothing.
 func (b *Batch) Abort() error {
+	if b == nil || b.r == nil {
+		return &fs.PathError{Op: "batch", Path: ".", Err: errNoRoot}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done = true
@@ -119,6 +125,12 @@ func (b *Batch) Abort() error {
 // published, and at the end of ctx between two; the report says how far it
 // came. Called again it returns fs.ErrClosed.
 func (b *Batch) Commit(ctx context.Context) (BatchReport, error) {
+	switch {
+	case b == nil || b.r == nil:
+		return BatchReport{}, &fs.PathError{Op: "batch", Path: ".", Err: errNoRoot}
+	case ctx == nil:
+		return BatchReport{}, &fs.PathError{Op: "batch", Path: ".", Err: errNoContext}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.done {

@@ -18,10 +18,10 @@ type Budget struct {
 // Spent returns what the nearest grant with a Budget, from r upwards, has spent
 // or holds reserved for calls in flight; zero if there is none.
 func (r *Root) Spent() Budget {
-	l := r.tenure.ledger
-	if l == nil {
+	if !r.opened() || r.tenure.ledger == nil {
 		return Budget{}
 	}
+	l := r.tenure.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.spent

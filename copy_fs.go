@@ -18,6 +18,9 @@ import (
 //
 // fsys is the caller's own. Use CopyTree to copy from another Root.
 func (r *Root) CopyFS(dir string, fsys fs.FS) error {
+	if fsys == nil {
+		return &fs.PathError{Op: "copyfs", Path: dir, Err: errNoSource}
+	}
 	top, known := numbersOf(fsys, ".")
 	if known {
 		if err := r.notBelow(dir, top); err != nil {

@@ -86,6 +86,9 @@ func (r *Root) CopyTree(ctx context.Context, name string, src *Root, srcName str
 		return CopyReport{}, err
 	}
 	defer c.end()
+	if ctx == nil {
+		return CopyReport{}, c.fail(errNoContext)
+	}
 	start, err := src.startOfCopy(srcName)
 	if err == nil {
 		err = r.notBelow(name, start)

@@ -76,6 +76,17 @@ func (d *detail) Unwrap() []error {
 	return []error{d.kind, d.err}
 }
 
+// The answers of values that no function of this package made, and for what is
+// nil where something must be.
+var (
+	errNoRoot    = because(fs.ErrInvalid, "the root was never opened")
+	errNoFile    = because(fs.ErrInvalid, "the file was never opened")
+	errNoStage   = because(fs.ErrInvalid, "the stage was never begun")
+	errNoEntry   = because(fs.ErrInvalid, "the entry is of no walk")
+	errNoContext = because(fs.ErrInvalid, "the context is nil")
+	errNoSource  = because(fs.ErrInvalid, "the source is nil")
+)
+
 func because(kind error, text string) error { return &detail{kind: kind, text: text} }
 
 // Code returns the stable short name of an error's cause, which the command

@@ -16,7 +16,9 @@ import (
 // case 4: an entry of a listing describes the directory that was listed, or
 // nothing, once the name leads elsewhere.
 func TestEntriesOfReplacedDirectory(t *testing.T) {
-	for _, p := range []Policy{Workspace(), Compat()} {
+	shared := Workspace()
+	shared.Rights |= Share
+	for _, p := range []Policy{shared, Compat()} {
 		for _, place := range []string{"a link to outside", "another directory", "nothing"} {
 			eachResolver(t, p, func(t *testing.T, r *Root, base string) {
 				d := base + "/root/d"

@@ -10,7 +10,8 @@ var verbExchange = verb{name: "exchange", needs: Move | Replace, changes: true, 
 // at a and is at b now, and IfMatch is about it; Replace and CrossDevice mean
 // nothing.
 //
-// It returns ErrUnsupported where there is no such call, which many systems do
+// Of symbolic links holds what Move says. It returns ErrUnsupported where there is
+// no such call, which many systems do
 // not tell from a directory and one inside it (EINVAL), the system's EXDEV
 // across file systems, and ErrChanged when a name was given to another object
 // meanwhile: then the two are exchanged all the same, and the receipt's
@@ -42,6 +43,12 @@ func exchange(from, to *call, o *MoveOptions) (receipt identity.Receipt, err err
 	}
 	defer sys.close(other)
 	if err := unreserved(from.leaf); err != nil {
+		return receipt, err
+	}
+	if err := from.admitRelink(&first, to); err != nil {
+		return receipt, err
+	}
+	if err := to.admitRelink(&second, from); err != nil {
 		return receipt, err
 	}
 	if err := from.permitAt(StepRename, 0, &from.place, &to.place); err != nil {

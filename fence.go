@@ -34,6 +34,9 @@ func (r *Root) Fenced(f Fence) (*Root, error) {
 		return nil, err
 	}
 	defer c.end()
+	if f == nil {
+		return nil, c.fail(because(fs.ErrInvalid, "the fence is nil"))
+	}
 	h, err := r.sys.dup(r.dir)
 	if err != nil {
 		return nil, c.fail(err)

@@ -76,11 +76,22 @@ func viewVerb(how openHow) *verb {
 }
 
 // Name returns the name the file was opened by.
-func (f *File) Name() string { return f.name }
+func (f *File) Name() string {
+	if f == nil {
+		return ""
+	}
+	return f.name
+}
+
+// opened tells a File that a Root made.
+func (f *File) opened() bool { return f != nil && f.r != nil }
 
 // Close gives the file back. It waits for calls in flight; called again it
 // returns an error that matches fs.ErrClosed.
 func (f *File) Close() error {
+	if !f.opened() {
+		return f.fail("close", errNoFile)
+	}
 	if !f.life.close() {
 		return f.fail("close", fs.ErrClosed)
 	}
@@ -91,6 +102,9 @@ func (f *File) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if !f.opened() {
+		return &fs.PathError{Op: op, Path: f.Name(), Err: err}
+	}
 	if f.r.tenure.told {
 		f.r.report(op, f.name, "", err)
 	}
@@ -99,6 +113,9 @@ func (f *File) fail(op string, err error) error {
 
 // enter admits a call on the open file: the root is open, and so is the file.
 func (f *File) enter() error {
+	if !f.opened() {
+		return errNoFile
+	}
 	if f.r.life.state.Load() >= closing {
 		return fs.ErrClosed
 	}
@@ -197,7 +214,7 @@ func (f *File) writesAt() (int64, error) {
 }
 
 // WriteAt writes all of p at an offset. It returns ErrTooLarge when that would
-// end beyond Policy.MaxWriteBytes.
+// end beyond Policy.MaxWriteBytes, or beyond what an int64 can count.
 func (f *File) WriteAt(p []byte, offset int64) (n int, err error) {
 	if err := f.enter(); err != nil {
 		return 0, f.fail("writeat", err)
@@ -338,8 +355,12 @@ func sortEntries(entries []fs.DirEntry) {
 	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
 }
 
-// export hands an open object out as an *os.File.
+// export hands an open object out as an *os.File, or closes it.
 func (c *call) export(h handle, isDir bool, how openHow) (*os.File, error) {
+	if err := c.admitExport(isDir); err != nil {
+		c.r.sys.close(h)
+		return nil, err
+	}
 	display := joinDisplay(c.r.name, pathsafe.Canonical(c.name))
 	if isDir {
 		return exportDir(h, display)

@@ -49,7 +49,7 @@ func (r *Root) hasEntry(name string) (bool, error) {
 
 func (r *Root) globBelow(start string, parts []string) (matches []string, err error) {
 	g := glob{parts: parts}
-	o := WalkOptions{Sorted: true, Mounts: r.policy.Mounts, Filter: g.filter}
+	o := WalkOptions{Sorted: true, Mounts: r.Policy().Mounts, Filter: g.filter}
 	for e, err := range r.Walk(context.Background(), start, o) {
 		if c := Code(err); c == "not-exist" || c == "not-dir" {
 			return nil, nil // no such start, so nothing matches

@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"context"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 )
@@ -148,6 +149,9 @@ func (r *running) wait(ctx context.Context) error {
 
 // enter takes a call in that will use the root's handle; leave ends it.
 func (r *Root) enter() error {
+	if !r.opened() {
+		return errNoRoot
+	}
 	if err := r.life.enter(); err != nil {
 		return err
 	}
@@ -163,18 +167,22 @@ func (r *Root) leave() {
 	r.life.leave()
 }
 
-var verbGrant = verb{name: "grant", traced: true}
+var (
+	verbGrant     = verb{name: "grant", needs: List, traced: true}
+	verbGrantSelf = verb{name: "grant", traced: true}
+)
 
 // Grant opens the directory dir inside as a Root that can do less: what both
 // policies allow, without what is denied, within the budget, until it is
 // revoked or its context ends. Limits of r hold for it too: each Before is
 // asked, each Observe told, each budget charged. Closing r does not close it.
+// For another directory than "." it needs the right List.
 //
 // It returns ErrName for a name in Deny that is the directory itself, and
 // ErrUnsupported where a policy with BindPath has no path to bind to.
 func (r *Root) Grant(dir string, g Grant) (*Root, error) {
 	var c call
-	if err := c.begin(r, &verbGrant, dir); err != nil {
+	if err := c.begin(r, verbOf(dir, &verbGrant, &verbGrantSelf), dir); err != nil {
 		return nil, err
 	}
 	defer c.end()
@@ -187,6 +195,9 @@ func (r *Root) Grant(dir string, g Grant) (*Root, error) {
 }
 
 func (c *call) grant(g *Grant) (*Root, error) {
+	if err := g.Policy.valid(); err != nil {
+		return nil, err
+	}
 	h, err := c.openPlaced(pathOnly|directoryOnly, 0)
 	if err != nil {
 		return nil, err
@@ -263,7 +274,7 @@ func (r *Root) bind(from *Root) error {
 // end, see Wait. A Root that was opened is ended likewise, with everything
 // derived from it. An *os.File that was handed out cannot be revoked.
 func (r *Root) Revoke() {
-	if !r.tenure.revoked.Swap(true) {
+	if r.opened() && !r.tenure.revoked.Swap(true) {
 		r.tenure.tell(r.below, Event{Name: EventRevoked, Verb: "revoke"})
 	}
 }
@@ -274,7 +285,12 @@ func (r *Root) Revoke() {
 // did not make, whose calls are not counted. A callback of the grant that waits
 // for its own call waits until ctx ends.
 func (r *Root) Wait(ctx context.Context) error {
-	if r.tenure.parent == nil {
+	switch {
+	case !r.opened():
+		return &fs.PathError{Op: "wait", Path: ".", Err: errNoRoot}
+	case ctx == nil:
+		return &fs.PathError{Op: "wait", Path: ".", Err: errNoContext}
+	case r.tenure.parent == nil:
 		return because(ErrUnsupported, "the root is not a grant")
 	}
 	return r.tenure.running.wait(ctx)

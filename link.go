@@ -71,8 +71,8 @@ func (c *call) admitLink(st *status) error {
 }
 
 // Symlink makes newName a symbolic link with the text target. Under
-// TargetsInside it returns ErrEscape for a target that is absolute or that, as
-// text, leaves the root from where the link stands.
+// TargetsInside it returns ErrEscape for a target that is absolute, that as text
+// leaves the root from where the link stands, or that has ".." after a name.
 func (r *Root) Symlink(target, newName string) error {
 	var c call
 	if err := c.begin(r, &verbSymlink, newName); err != nil {
@@ -105,27 +105,51 @@ func (c *call) symlink(target string) error {
 	return err
 }
 
-// leaves tells whether target, as text, climbs over the root from the
-// directory dir.
+// leaves tells whether target, as text, climbs over the root from the directory
+// dir, or climbs after a name: what has that name may be a link, and ".." then
+// goes up from where that leads.
 func leaves(dir, target string, p pathsafe.Profile) bool {
 	depth := 0
-	for _, path := range []string{dir, target} {
-		for name, rest := pathsafe.Next(path, p); name != ""; name, rest = pathsafe.Next(rest, p) {
-			if name != ".." {
-				depth++
-				continue
-			}
-			if depth--; depth < 0 {
-				return true
-			}
+	for name, rest := pathsafe.Next(dir, p); name != ""; name, rest = pathsafe.Next(rest, p) {
+		depth++
+	}
+	named := false
+	for name, rest := pathsafe.Next(target, p); name != ""; name, rest = pathsafe.Next(rest, p) {
+		if name != ".." {
+			named = true
+			continue
+		}
+		if depth--; named || depth < 0 {
+			return true
 		}
 	}
 	return false
 }
 
+// admitRelink decides under TargetsInside on a link that gets the place to: its
+// text must not lead out from there, unless it did so where it is. The text of
+// a directory's links is not looked at.
+//
+// RACE: the directory of the new place can be moved before the link is.
+func (c *call) admitRelink(st *status, to *call) error {
+	p := &c.r.policy
+	if !st.isLink() || p.LinkTargets != TargetsInside {
+		return nil
+	}
+	target, err := c.r.sys.readlink(c.dir, c.leaf)
+	if err != nil {
+		return err
+	}
+	absolute, err := pathsafe.Target(target, p.Names)
+	if err != nil || absolute || leaves(c.parent, target, p.Names) || !leaves(to.parent, target, p.Names) {
+		return nil
+	}
+	return because(ErrEscape, "the link's target leaves the root from its new place")
+}
+
 // beginBoth begins a verb with two names.
 func beginBoth(r *Root, v *verb, from, to *call, oldName, newName string) error {
-	if r.tenure.parent != nil {
+	if r.opened() && r.tenure.parent != nil {
 		from.g, to.g = &grantedCall{to: newName}, &grantedCall{quiet: true}
 	}
 	if err := from.begin(r, v, oldName); err != nil {

@@ -10,7 +10,7 @@ import (
 
 var (
 	verbMove   = verb{name: "move", needs: Move, changes: true, traced: true}
-	verbRename = verb{name: "rename", needs: Move, changes: true}
+	verbRename = verb{name: "rename", needs: Move, changes: true, relinks: true}
 )
 
 // MoveOptions are the options of Move.
@@ -33,7 +33,8 @@ type MoveOptions struct {
 }
 
 // Rename renames as os.Root.Rename does: an existing file is replaced, an
-// existing directory is an error that matches fs.ErrExist.
+// existing directory is an error that matches fs.ErrExist. What Move says of
+// symbolic links holds here too.
 func (r *Root) Rename(oldName, newName string) error {
 	_, err := r.move(&verbRename, oldName, newName, MoveOptions{Replace: true, Durability: DurabilityVolatile})
 	return err
@@ -44,6 +45,10 @@ func (r *Root) Rename(oldName, newName string) error {
 // Replace an existing name is an error that matches fs.ErrExist, decided by the
 // kernel in the same step; where it cannot, a file is linked and unlinked, and
 // anything else is ErrUnsupported. Two names of one file become one.
+//
+// Under TargetsInside a symbolic link whose text leads out from its new place,
+// and did not from the old, is ErrEscape; links in a directory that is moved are
+// not looked at.
 //
 // It returns ErrChanged when what was moved is not the object it looked at, as
 // the name was given to another one meanwhile, or is not where it was moved to
@@ -80,6 +85,9 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 	}
 	if err == nil && to.shape.MustDir {
 		err = to.refuseLink()
+	}
+	if err == nil {
+		err = from.admitRelink(&st, to)
 	}
 	if err != nil {
 		return receipt, err

@@ -139,10 +139,16 @@ func (c *call) admitDescriptor() error {
 }
 
 // admitExport is admitDescriptor for an *os.File: nobody counts what is written
-// to it, and by one of a directory the names in it can be reached.
+// to it, and one of a directory is what Root.File gives.
 func (c *call) admitExport(isDir bool) error {
-	if isDir && c.r.deny != nil || c.verb.changes && c.r.tenure.ledger != nil {
+	if c.verb.changes && c.r.tenure.ledger != nil {
 		return because(ErrPolicy, "an *os.File would go around the grant, OpenView does not")
 	}
-	return nil
+	if !isDir {
+		return nil
+	}
+	if c.r.policy.Rights&Share == 0 {
+		return &detail{ErrPolicy, "an *os.File of a directory needs Share; OpenView, ReadDir, Walk and OpenRoot do not", syscall.EISDIR}
+	}
+	return c.admitDescriptor()
 }

@@ -17,6 +17,7 @@ type verb struct {
 	traced  bool // wants the canonical path: a receipt will tell it
 	exports bool // hands out an *os.File, whose type must be known
 	inside  bool // works in the directory that is named
+	relinks bool // gives links a new place
 }
 
 // call is one public method at work: its checks, its place, its errors. It
@@ -50,6 +51,9 @@ func (p *place) canonical() string { return joinCanonical(p.parent, p.leaf) }
 // begin takes the call in: root open, verb allowed, spelling acceptable.
 func (c *call) begin(r *Root, v *verb, name string) error {
 	c.r, c.verb, c.name = r, v, name
+	if !r.opened() {
+		return c.fail(errNoRoot)
+	}
 	if r.tenure.parent != nil && c.g == nil {
 		c.g = new(grantedCall)
 	}
@@ -140,7 +144,9 @@ func (c *call) note(err error) {
 }
 
 // traced tells whether the call must know its canonical path.
-func (c *call) traced() bool { return c.verb.traced || c.verb.changes && c.r.tenure.asks }
+func (c *call) traced() bool {
+	return c.verb.traced || c.verb.changes && c.r.tenure.asks || c.verb.relinks && c.r.policy.LinkTargets == TargetsInside
+}
 
 func (c *call) links() LinkRule {
 	if c.verb.changes {

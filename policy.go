@@ -19,7 +19,11 @@ type Policy struct {
 	// MutationLinks says which links a changing verb follows on the way to the
 	// parent, and with Follow in the last component too.
 	MutationLinks LinkRule
-	// LinkTargets says which targets a new symbolic link may have.
+	// LinkTargets says which targets a symbolic link may have where it is made or
+	// moved to. The check narrows, it does not prove: it reads the text of the link
+	// alone, a directory is moved with whatever links are in it, and a directory
+	// above the link can be moved later. A Root follows no link out, whatever its
+	// text; other programs do.
 	LinkTargets TargetRule
 	// Hardlinks says what may be done to a file with more than one name. The
 	// check narrows, it does not prove: a name may be added after it.
@@ -36,7 +40,9 @@ type Policy struct {
 	Names pathsafe.Profile
 	// MaxReadBytes limits what one ReadFile, AppendFile or digest reads.
 	MaxReadBytes int64
-	// MaxWriteBytes limits the size of a file that one call publishes or writes.
+	// MaxWriteBytes limits the size of a file that one call publishes or writes. It
+	// does not bind what is written through an *os.File (Create, OpenFile,
+	// CreateTemp, CreateUnnamed): OpenView gives a File that it binds.
 	MaxWriteBytes int64
 	// Durability is the least a publication gives: a call may ask for more, and
 	// gets no less. DurabilityDefault is DurabilityDir.
@@ -79,7 +85,7 @@ type Rights uint16
 
 const (
 	Read    Rights = 1 << iota // content of files
-	List                       // names and metadata
+	List                       // names and metadata; OpenRoot and Grant of what has a name
 	Create                     // new files
 	Replace                    // an existing name gets another object
 	Modify                     // content of an existing file, in place
@@ -89,7 +95,7 @@ const (
 	Link                       // new hard links
 	Symlink                    // new symbolic links
 	Attrib                     // mode, owner, times
-	Share                      // take the descriptor out (Root.File)
+	Share                      // take descriptors of directories and stages out (Root.File, Open of a directory, Staged.File)
 
 	// AllRights is every right.
 	AllRights = Read | List | Create | Replace | Modify | Mkdir | Move | Remove | Link | Symlink | Attrib | Share
@@ -111,7 +117,7 @@ const (
 type TargetRule uint8
 
 const (
-	TargetsInside TargetRule = iota // relative, and inside the root by its text
+	TargetsInside TargetRule = iota // relative, inside the root by its text, no ".." after a name
 	TargetsAny
 )
 

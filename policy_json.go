@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -238,6 +239,28 @@ func (p *Policy) fields() []policyField {
 		{"bind", &p.Bind},
 		{"containment", &p.Containment},
 	}
+}
+
+// valid returns an error that matches fs.ErrInvalid and ErrFormat for a value that
+// is none of the constants, a bit that means nothing, or a negative limit. None of
+// them is taken for the next best rule: a greater value would allow more.
+func (p Policy) valid() error {
+	for _, f := range p.fields() {
+		err := error(nil)
+		switch v := f.value.(type) {
+		case encoding.TextMarshaler:
+			_, err = v.MarshalText()
+		case *Rights:
+			if odd := *v &^ AllRights; odd != 0 {
+				err = malformed("%#x is no right", uint16(odd))
+			}
+		}
+		if err != nil {
+			err = malformedField(f.name, err)
+			return &detail{fs.ErrInvalid, "policy: " + err.Error(), err}
+		}
+	}
+	return nil
 }
 
 // String gives the policy on one line, each field as name=value. It is for

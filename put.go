@@ -57,6 +57,9 @@ type PutOptions struct {
 // any point leaves the old file or the new one. On Linux a new file leaves
 // nothing else behind; a replacement may leave a stage, see Sweep.
 //
+// It needs the right Create for a new file and Replace for one that is there;
+// with one of them the error tells which it would have been, with neither nothing.
+//
 // It returns ErrSymlink when name is a link that the policy does not follow,
 // ErrSpecial for a FIFO, socket or device, ErrTooLarge beyond a limit.
 //
@@ -87,6 +90,22 @@ func (p *publication) put(data []byte) (identity.Receipt, error) {
 	return p.publish()
 }
 
+// admitRights refuses what no target could be given: an answer that depends on the
+// target would tell of it.
+func (p *publication) admitRights() error {
+	rights, why := Create|Replace, "needs Create or Replace"
+	switch {
+	case p.o.IfMatch != nil:
+		rights, why = Replace, "needs Replace"
+	case p.o.NoReplace:
+		rights, why = Create, "needs Create"
+	}
+	if p.c.r.policy.Rights&rights == 0 {
+		return because(ErrPolicy, why)
+	}
+	return nil
+}
+
 // PutFrom is Put for content that is read from src until io.EOF. An error of
 // src, or the end of ctx before the publication, publishes nothing; the error
 // then matches that of src, or ctx.Err() and the cause.
@@ -107,6 +126,12 @@ const maxEmptyReads = 100
 
 // fill reads src to its end.
 func (s *Staged) fill(ctx context.Context, src io.Reader) error {
+	switch {
+	case ctx == nil:
+		return s.c.fail(errNoContext)
+	case src == nil:
+		return s.c.fail(errNoSource)
+	}
 	buf := make([]byte, copyBytes)
 	for empty, end := 0, false; ; {
 		if err := ctx.Err(); err != nil {
@@ -181,6 +206,9 @@ func (r *Root) stage(v *verb, name string, o PutOptions) (*Staged, error) {
 // Write adds to the content. After a failed Write the content is not whole, and
 // Write and Commit return that error.
 func (s *Staged) Write(data []byte) (int, error) {
+	if !s.begun() {
+		return 0, s.refuse("write")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.enter(); err != nil {
@@ -190,6 +218,11 @@ func (s *Staged) Write(data []byte) (int, error) {
 	n, err := s.p.write(data)
 	return n, s.c.fail(err)
 }
+
+// begun tells a Staged that a Root made.
+func (s *Staged) begun() bool { return s != nil && s.c.r != nil }
+
+func (s *Staged) refuse(op string) error { return &fs.PathError{Op: op, Err: errNoStage} }
 
 func (s *Staged) enter() error {
 	if s.done {
@@ -203,6 +236,9 @@ func (s *Staged) enter() error {
 // written to it counts for limits and digest when Commit begins, and nothing of
 // it is held back after that. It needs the right Share.
 func (s *Staged) File() (*os.File, error) {
+	if !s.begun() {
+		return nil, s.refuse("file")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.enter(); err != nil {
@@ -230,6 +266,9 @@ func (s *Staged) File() (*os.File, error) {
 
 // Commit publishes the content. Called again it returns the same result.
 func (s *Staged) Commit() (identity.Receipt, error) {
+	if !s.begun() {
+		return identity.Receipt{}, s.refuse("commit")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done {
@@ -276,6 +315,9 @@ var errAborted = because(fs.ErrClosed, "stage was aborted")
 
 // Abort gives the publication up. After Commit, or called again, it does nothing.
 func (s *Staged) Abort() error {
+	if !s.begun() {
+		return s.refuse("abort")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done {

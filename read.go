@@ -360,8 +360,14 @@ func (r *Root) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 // Open opens a file or directory for reading. The *os.File that comes back is
-// outside of every later rule: it cannot be revoked, and its descriptor can be
-// passed on. OpenView gives a File that stays under the root's rules.
+// outside of every later rule: it cannot be revoked, its descriptor can be passed
+// on, its methods change mode and owner whatever the rights, and no limit or
+// budget holds for it. OpenView gives a File that stays under the root's rules.
+//
+// A directory needs the right Share, as for File: its *os.File is authority for
+// everything in it and above, and FromFile makes a Root of it under any policy.
+// Without it the error matches ErrPolicy and syscall.EISDIR; list by ReadDir, Walk
+// or OpenView, and go on from it by OpenRoot.
 func (r *Root) Open(name string) (*os.File, error) {
 	return r.OpenFile(name, os.O_RDONLY, 0)
 }

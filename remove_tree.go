@@ -78,6 +78,9 @@ func (r *Root) RemoveTree(ctx context.Context, name string, o TreeLimits) (TreeR
 		return TreeReport{}, err
 	}
 	defer c.end()
+	if ctx == nil {
+		return TreeReport{}, c.fail(errNoContext)
+	}
 	m := removal{c: &c, o: o, done: ctx.Done(), cause: func() error { return context.Cause(ctx) }}
 	absent, err := m.run()
 	if absent && !o.Force {

@@ -42,9 +42,14 @@ type Root struct {
 // Open opens the directory dir as a Root with the rights of p. The path dir is
 // the caller's own: links in it are followed, and it may be absolute.
 //
-// It returns ErrUnsupported when p.Containment is KernelAtomic and the system
+// It returns an error that matches ErrFormat for a policy with a value that is none
+// of the constants, an unknown bit or a negative limit, as FromFile, FromOSRoot and
+// Grant do, and ErrUnsupported when p.Containment is KernelAtomic and the system
 // has no call that resolves a whole path inside a directory.
 func Open(dir string, p Policy) (*Root, error) {
+	if err := p.valid(); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
 	sys := hostSystem()
 	h, err := openPath(dir)
 	if err != nil {
@@ -67,10 +72,18 @@ func Open(dir string, p Policy) (*Root, error) {
 }
 
 // FromFile makes a Root of a directory that is already open, for instance one
-// that a parent process passed on. The file is duplicated and stays the
+// that a parent process passed on. The file is the authority and p may be any
+// policy: who has an *os.File of a directory is confined by no Root, and so Open
+// gives none without the right Share. The file is duplicated and stays the
 // caller's. It returns ErrUnsupported for a policy with BindPath: a descriptor
 // has no path.
 func FromFile(dir *os.File, p Policy) (*Root, error) {
+	if dir == nil {
+		return nil, &fs.PathError{Op: "open", Err: errNoFile}
+	}
+	if err := p.valid(); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: err}
+	}
 	if p.Bind == BindPath {
 		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: because(ErrUnsupported, "a descriptor has no path to bind to")}
 	}
@@ -89,6 +102,9 @@ func FromFile(dir *os.File, p Policy) (*Root, error) {
 // FromOSRoot makes a Root of the directory of r, which stays the caller's. It
 // needs the right to list that directory.
 func FromOSRoot(r *os.Root, p Policy) (*Root, error) {
+	if r == nil {
+		return nil, &fs.PathError{Op: "open", Err: errNoRoot}
+	}
 	dir, err := r.Open(".")
 	if err != nil {
 		return nil, err
@@ -130,16 +146,33 @@ func (r *Root) self() (identity.ID, error) {
 	return id, err
 }
 
+// opened tells a Root that this package made. The methods of any other, the nil
+// pointer among them, refuse with an error that matches fs.ErrInvalid.
+func (r *Root) opened() bool { return r != nil && r.tenure != nil }
+
 // Name returns the name the root was opened by, for display.
-func (r *Root) Name() string { return r.name }
+func (r *Root) Name() string {
+	if !r.opened() {
+		return ""
+	}
+	return r.name
+}
 
 // Policy returns the root's policy.
-func (r *Root) Policy() Policy { return r.policy }
+func (r *Root) Policy() Policy {
+	if !r.opened() {
+		return Policy{}
+	}
+	return r.policy
+}
 
 // Close gives the directory back. It waits for calls in flight, so it must not
 // be called from a reader or callback that one of them uses. Later calls
 // return fs.ErrClosed. Roots derived from this one stay open.
 func (r *Root) Close() error {
+	if !r.opened() {
+		return &fs.PathError{Op: "close", Err: errNoRoot}
+	}
 	if !r.life.close() {
 		return nil
 	}
@@ -149,7 +182,8 @@ func (r *Root) Close() error {
 
 var (
 	verbFile     = verb{name: "file", needs: Share}
-	verbOpenRoot = verb{name: "openroot", traced: true}
+	verbOpenRoot = verb{name: "openroot", needs: List, traced: true}
+	verbReopen   = verb{name: "openroot", traced: true}
 )
 
 // File returns a descriptor of the root's directory: authority for everything
@@ -171,15 +205,25 @@ func (r *Root) File() (*os.File, error) {
 	return newFile(h, r.name), nil
 }
 
-// OpenRoot opens a directory inside as a Root of its own with the same policy.
+// OpenRoot opens a directory inside as a Root of its own with the same policy. It
+// needs the right List, except for ".".
 func (r *Root) OpenRoot(name string) (*Root, error) {
 	var c call
-	if err := c.begin(r, &verbOpenRoot, name); err != nil {
+	if err := c.begin(r, verbOf(name, &verbOpenRoot, &verbReopen), name); err != nil {
 		return nil, err
 	}
 	defer c.end()
 	sub, err := c.openRoot()
 	return sub, c.fail(err)
+}
+
+// verbOf is the verb of a name, or of the root itself, about which nothing can be
+// found out.
+func verbOf(name string, other, self *verb) *verb {
+	if name == "." {
+		return self
+	}
+	return other
 }
 
 func (c *call) openRoot() (*Root, error) {

@@ -86,7 +86,9 @@ func listed(t *testing.T, dir string) []string {
 }
 
 func TestReadingVerbs(t *testing.T) {
-	r, _ := openTree(t, Workspace())
+	p := Workspace()
+	p.Rights |= Share
+	r, _ := openTree(t, p)
 	data, err := r.ReadFile("dir/file")
 	if err != nil || string(data) != "file" {
 		t.Errorf("ReadFile: %q, %v", data, err)

@@ -18,27 +18,34 @@ var (
 	verbLexists       = verb{name: "lexists", needs: List}
 	verbCheckSame     = verb{name: "checksame", needs: List, changes: true}
 	verbRemoveSame    = verb{name: "removesame", needs: Remove, changes: true}
-	verbMoveSame      = verb{name: "movesame", needs: Move, changes: true}
+	verbMoveSame      = verb{name: "movesame", needs: Move, changes: true, relinks: true}
 	verbCreateUnnamed = verb{name: "createunnamed", needs: Create | Read, changes: true}
 	verbNameUnnamed   = verb{name: "nameunnamed", needs: Create, changes: true}
-	verbOpenParent    = verb{name: "openparent", changes: true, traced: true}
+	verbOpenParent    = verb{name: "openparent", needs: List, changes: true, traced: true}
 )
 
 // Identity returns the evidence of which directory the root is.
 func (r *Root) Identity() (identity.ID, error) {
 	if err := r.enter(); err != nil {
-		return identity.ID{}, err
+		return identity.ID{}, &fs.PathError{Op: "identity", Path: ".", Err: err}
 	}
 	defer r.leave()
-	return r.self()
+	id, err := r.self()
+	if err != nil {
+		err = &fs.PathError{Op: "identity", Path: ".", Err: err}
+	}
+	return id, err
 }
 
 // Numbers returns the device and the file number of the directory, without a
 // call of the system. They tell directories apart that are open, no others, and
 // are 0 where the system did not say.
 func (r *Root) Numbers() (dev, ino uint64, err error) {
+	if !r.opened() {
+		return 0, 0, &fs.PathError{Op: "numbers", Path: ".", Err: errNoRoot}
+	}
 	if err := r.life.enter(); err != nil {
-		return 0, 0, err
+		return 0, 0, &fs.PathError{Op: "numbers", Path: ".", Err: err}
 	}
 	defer r.life.leave()
 	return r.dev, r.ino, nil
@@ -59,7 +66,8 @@ func (r *Root) Lexists(name string) (bool, error) {
 }
 
 // OpenParent opens the directory that holds the last component of name, found
-// as a changing verb finds it, as a Root with the same policy. It also returns
+// as a changing verb finds it, as a Root with the same policy. It needs the right
+// List. It also returns
 // the canonical path of name below r; its last component is the name in the
 // directory and need not exist.
 func (r *Root) OpenParent(name string) (dir *Root, canonical string, err error) {
@@ -197,6 +205,9 @@ func moveSame(from, to *call, f *os.File) error {
 	mine, err := from.statFile(f)
 	if err == nil {
 		err = from.holds(&mine)
+	}
+	if err == nil {
+		err = from.admitRelink(&mine, to)
 	}
 	if err != nil {
 		return err

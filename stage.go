@@ -40,6 +40,9 @@ type publication struct {
 func (p *publication) open(size int) (err error) {
 	c := p.c
 	p.file = noHandle
+	if err := p.admitRights(); err != nil {
+		return err
+	}
 	if int64(size) > p.limit() {
 		return ErrTooLarge
 	}

@@ -95,11 +95,7 @@ func (p *publication) exchange() (tried bool, err error) {
 // lock. It is advisory: who does not compare is not kept out.
 func (p *publication) claim() (handle, error) {
 	c := p.c
-	h, err := c.r.sys.open(c.dir, c.leaf, forRead|nonBlocking, 0)
-	unreadable := err != nil && !errors.Is(err, fs.ErrNotExist)
-	if unreadable {
-		h, err = c.r.sys.open(c.dir, c.leaf, pathOnly, 0)
-	}
+	h, err := c.r.sys.open(c.dir, c.leaf, pathOnly, 0)
 	if err != nil {
 		return noHandle, absent(err)
 	}
@@ -107,12 +103,46 @@ func (p *publication) claim() (handle, error) {
 	if err == nil {
 		err = c.expect(p.o.IfMatch, h, c.leaf)
 	}
+	file := h
 	if err == nil {
-		err = p.lockTarget(h, &mine, unreadable)
+		file, err = p.readable(h, &mine)
+	}
+	if err == nil {
+		err = p.lockTarget(file, &mine, file == h)
+	}
+	if file != h {
+		c.r.sys.close(h)
+	}
+	if err != nil {
+		c.r.sys.close(file)
+		return noHandle, absent(err)
+	}
+	return file, nil
+}
+
+// readable opens the target, of which object is a handle for resolution, so that
+// it can be locked; where it cannot be read that is object itself. Nothing else
+// than the expected object was to be opened: an open of a FIFO or a device is
+// noticed.
+//
+// RACE: what takes the name between the two opens is opened all the same, without
+// waiting, and closed.
+func (p *publication) readable(object handle, st *status) (handle, error) {
+	c := p.c
+	h, err := c.r.sys.open(c.dir, c.leaf, forRead|nonBlocking, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return object, err
+	}
+	if err != nil {
+		return object, nil
+	}
+	now, err := c.r.sys.stat(h, "", false)
+	if err == nil && !now.sameNumbers(st) {
+		err = because(ErrChanged, "replaced while it was compared")
 	}
 	if err != nil {
 		c.r.sys.close(h)
-		return noHandle, absent(err)
+		return object, err
 	}
 	return h, nil
 }

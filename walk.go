@@ -84,6 +84,9 @@ func (e Entry) Name() string {
 // Path is the entry's name below the root. The start's own part is as the
 // caller spelled it, without redundant separators.
 func (e Entry) Path() string {
+	if e.dir == nil {
+		return ""
+	}
 	dir := e.dir.fullPath()
 	switch {
 	case e.name != ".":
@@ -96,7 +99,7 @@ func (e Entry) Path() string {
 
 // Depth is 1 for what is directly in the start of the walk.
 func (e Entry) Depth() int {
-	if e.name == "." {
+	if e.name == "." || e.dir == nil {
 		return 0
 	}
 	return e.dir.depth + 1
@@ -127,6 +130,9 @@ func (e Entry) Info() (fs.FileInfo, error) {
 func (e Entry) status() (status, error) {
 	if e.st != nil {
 		return *e.st, nil
+	}
+	if e.dir == nil {
+		return status{}, errNoEntry
 	}
 	if err := e.dir.life.enter(); err != nil {
 		return status{}, err
@@ -160,6 +166,9 @@ func (e *Entry) place() call {
 // Open opens the entry for reading, under the rules of Root.OpenView. A link is
 // ErrSymlink, whatever the policy follows.
 func (e Entry) Open() (*File, error) {
+	if e.dir == nil {
+		return nil, &fs.PathError{Op: verbViewRead.name, Err: errNoEntry}
+	}
 	var c call
 	if err := c.begin(e.dir.r, &verbViewRead, e.Path()); err != nil {
 		return nil, err
@@ -221,6 +230,10 @@ func (r *Root) Walk(ctx context.Context, name string, o WalkOptions) iter.Seq2[E
 			return
 		}
 		defer c.end()
+		if ctx == nil {
+			yield(r.unlisted(name), c.fail(errNoContext))
+			return
+		}
 		w := walking{c: &c, o: o, done: ctx.Done(), cause: func() error { return context.Cause(ctx) }}
 		first, err := w.begin()
 		if err != nil {

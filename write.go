@@ -53,7 +53,8 @@ func openVerb(name string, how openHow) verb {
 // OpenFile opens a file as os.Root.OpenFile does, with the flags O_RDONLY,
 // O_WRONLY, O_RDWR, O_APPEND, O_CREATE, O_EXCL, O_SYNC and O_TRUNC; another
 // flag is refused with an error that matches fs.ErrInvalid. perm is cut by the
-// umask and by Policy.Modes. What Open says of the *os.File holds here too.
+// umask and by Policy.Modes. Policy.MaxWriteBytes does not bind what is written to
+// the *os.File; OpenView gives a File that it binds. What Open says of the *os.File holds here too.
 func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	var c call
 	how, err := c.beginOpen(r, name, flag)
@@ -61,22 +62,15 @@ func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, erro
 		return nil, err
 	}
 	defer c.end()
-	if err := c.admitExport(false); err != nil {
-		return nil, c.fail(err)
-	}
 	h, isDir, err := c.openFile(how, perm)
 	if err != nil {
-		return nil, c.fail(err)
-	}
-	if err := c.admitExport(isDir); err != nil {
-		r.sys.close(h)
 		return nil, c.fail(err)
 	}
 	f, err := c.export(h, isDir, how)
 	return f, c.fail(err)
 }
 
-// beginOpen is begin for an open with flags.
+// beginOpen is begin for an open with flags whose *os.File is handed out.
 func (c *call) beginOpen(r *Root, name string, flag int) (openHow, error) {
 	how, err := parseFlags(flag)
 	v := openVerb("open", how)
@@ -84,10 +78,18 @@ func (c *call) beginOpen(r *Root, name string, flag int) (openHow, error) {
 	if err != nil {
 		return 0, &fs.PathError{Op: v.name, Path: name, Err: err}
 	}
-	return how, c.begin(r, &v, name)
+	if err := c.begin(r, &v, name); err != nil {
+		return 0, err
+	}
+	if err := c.admitExport(false); err != nil {
+		defer c.end()
+		return 0, c.fail(err)
+	}
+	return how, nil
 }
 
-// Create makes or truncates a file, open for reading and writing, as os.Root.Create does.
+// Create makes or truncates a file, open for reading and writing, as os.Root.Create
+// does. What OpenFile says of Policy.MaxWriteBytes holds here too.
 func (r *Root) Create(name string) (*os.File, error) {
 	return r.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 }

@@ -87,7 +87,12 @@ func (a *acquisition) pause(d time.Duration, or <-chan struct{}) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-or:
+	case _, told := <-or:
+		if !told {
+			// The watch ended: poll, or the wait would never pause again.
+			a.watch.of = nil
+			a.pause(d, nil)
+		}
 	case <-a.ctx.Done():
 	}
 }

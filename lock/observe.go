@@ -39,9 +39,13 @@ func (o *obstacle) drop() {
 	}
 }
 
-// openNamed opens what has the name, without following or blocking.
+// openNamed opens what has the name, without following or blocking. Of a
+// directory, which is no record, there may be no file.
 func (p *place) openNamed(name string) (*os.File, object, error) {
 	f, err := p.dir.OpenFileNoFollow(name, os.O_RDONLY|openNonBlocking, 0)
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, object{directory: true, nlink: 1}, nil
+	}
 	if err != nil {
 		return nil, object{}, err
 	}
