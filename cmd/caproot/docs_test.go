@@ -44,6 +44,11 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("feature %s is not told", feature)
 		}
 	}
+	for _, finding := range auditFindings {
+		if !strings.Contains(doc, "`"+finding+"`") {
+			t.Errorf("finding %s is not told", finding)
+		}
+	}
 	for _, code := range []int{exitDone, exitNo, exitRefused, exitFailed, exitNoRoot, exitUsage, exitCannotRun} {
 		if !regexp.MustCompile(`(?m)^\| ` + strconv.Itoa(code) + ` \|`).MatchString(doc) {
 			t.Errorf("exit code %d has no row", code)

@@ -46,6 +46,7 @@ var jsonLines = []struct {
 	{name: "import", args: []string{"import", "ROOT", "ROOT", "copy"}, code: 3},
 	{name: "import-summary", args: []string{"import", "--json", "--receipts", "SCRAP", "ROOT", "ROOT", "copy"}, code: 3},
 	{name: "names", args: []string{"names", "--json", "a", "CON", "a\xff"}, code: 1},
+	{name: "audit", args: []string{"audit", "--json", "ROOT"}, code: 1},
 	{name: "lock-status", args: []string{"lock-status", "--json", "ROOT/f"}},
 	{name: "lock-status-unknown", args: []string{"lock-status", "--json", "BASE/in"}, code: 1},
 	{name: "probe", args: []string{"probe", "--json", "ROOT"}},

@@ -28,6 +28,17 @@ func labelOf(name string) label {
 	return label{NameB64: []byte(name)}
 }
 
+// fields are the two fields, for a form that has them under other names.
+func (l label) fields() (*string, []byte) { return l.Name, l.NameB64 }
+
+// text is the name.
+func (l label) text() string {
+	if l.Name != nil {
+		return *l.Name
+	}
+	return string(l.NameB64)
+}
+
 // outcome is what a change prints that gives no receipt.
 type outcome struct {
 	Op string `json:"op"`

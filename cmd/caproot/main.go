@@ -28,6 +28,7 @@ type commands struct {
 	Receipt     receiptCommand     `cmd:"" help:"Write the receipt of an object as one line of JSON."`
 	Check       checkCommand       `cmd:"" help:"Compare what receipts name with what is there now."`
 	Import      importCommand      `cmd:"" help:"Copy a directory tree into the root, with a receipt for each file."`
+	Audit       auditCommand       `cmd:"" help:"Look for what a directory tree should not have: links that leave it, devices, colliding names, leftovers."`
 	Lock        lockCommand        `cmd:"" help:"Run a command while FILE is locked. Letters and codes are those of flock(1)."`
 	LockStatus  lockStatusCommand  `cmd:"" help:"Tell who holds the lock of FILE, and whether that holder lives. Exit code 0 is free."`
 	LockReclaim lockReclaimCommand `cmd:"" help:"Remove the lock record of FILE if its holder is proved dead."`

@@ -102,6 +102,11 @@ func (f *rootFlags) within(use func(*caproot.Root) error) error {
 	if err != nil {
 		return err
 	}
+	return f.withinBy(p, use)
+}
+
+// withinBy opens the root under another policy than the flags say.
+func (f *rootFlags) withinBy(p caproot.Policy, use func(*caproot.Root) error) error {
 	r, err := caproot.Open(f.Root, p)
 	if err != nil {
 		return openError{err}

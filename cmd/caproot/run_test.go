@@ -102,6 +102,8 @@ var commandLines = map[string]struct {
 	"probe requires":   {args: "probe --require symlink --require hardlink ROOT"},
 	"probe lacks":      {args: "probe --require case-folding ROOT", code: 1, err: "caproot: unsupported: case-folding is required"},
 	"probe mistyped":   {args: "probe --require foldcase ROOT", code: 64, err: "caproot: usage: "},
+	"audit":            {args: "audit ROOT", code: 1, out: "escaping-link    out  -> ../outside\n", err: "caproot: note: looked at 4 entries: 1 findings"},
+	"audit clean":      {args: "-q audit ROOT/dir"},
 	"import nothing":   {args: "import NOROOT ROOT", code: 66, err: "caproot: not-exist: "},
 	"import to no":     {args: "import ROOT NOROOT", code: 66, err: "caproot: not-exist: "},
 	"probe nowhere":    {args: "probe NOROOT", code: 66},
