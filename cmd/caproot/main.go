@@ -18,6 +18,7 @@ type commands struct {
 	Quiet   bool             `short:"q" help:"No progress and no summary. Errors are still told."`
 	Version kong.VersionFlag `help:"Write the version and end."`
 
+	Demo        demoCommand        `cmd:"" help:"Show a plugin trying to leave the directory it was given. Exit code 1 if anything outside changed."`
 	Put         putCommand         `cmd:"" help:"Publish standard input under NAME, complete or not at all."`
 	Cat         catCommand         `cmd:"" help:"Write the content of a file to standard output."`
 	Ls          lsCommand          `cmd:"" help:"List a directory, sorted by name."`
