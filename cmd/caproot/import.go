@@ -11,10 +11,12 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/caproot/caproot"
+	"github.com/caproot/caproot/identity"
 )
 
 // importCommand names the source before the root, as cp does.
@@ -24,10 +26,17 @@ type importCommand struct {
 	jsonFlag
 	Name     string `arg:"" optional:"" default:"." help:"Directory inside the root to copy to."`
 	Receipts string `placeholder:"FILE" help:"Write the receipts to FILE instead of standard output."`
+	Workers  int    `default:"4" placeholder:"N" help:"Copy N files at a time, 1 to ${maxworkers}. Default: 4."`
 }
+
+// maxWorkers keeps far below the descriptors that a process may have.
+const maxWorkers = 64
 
 // Run is called by kong.
 func (c *importCommand) Run(s *session) error {
+	if c.Workers < 1 || c.Workers > maxWorkers {
+		return usageError{fmt.Sprintf("--workers takes a number from 1 to %d", maxWorkers)}
+	}
 	from := caproot.ReadOnly()
 	// Links are told, not copied. This holds for a file or directory too that
 	// becomes a link between the plan and the copy.
@@ -42,7 +51,10 @@ func (c *importCommand) Run(s *session) error {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	return c.within(func(r *caproot.Root) error {
-		t := transfer{ctx: ctx, s: s, src: src, to: r, base: c.Name, receipts: s.out}
+		t := transfer{s: s, src: src, to: r, base: c.Name, receipts: s.out, workers: c.Workers}
+		t.signals = ctx
+		t.ctx, t.cancel = context.WithCancelCause(ctx)
+		defer t.cancel(nil)
 		if c.Receipts == "" {
 			return t.run()
 		}
@@ -60,7 +72,10 @@ func (c *importCommand) Run(s *session) error {
 // gives the total for the time left, and an import ends even when the root lies
 // inside the source.
 type transfer struct {
+	signals  context.Context // ended by a signal
 	ctx      context.Context
+	cancel   context.CancelCauseFunc // ends it with the error that says why
+	workers  int
 	s        *session
 	src, to  *caproot.Root
 	base     string // directory inside to
@@ -68,8 +83,10 @@ type transfer struct {
 	json     bool // lines of what is left out, and the summary, to standard output
 	plan     *plan
 	progress progress
-	code     int
-	sum      summary
+
+	mu   sync.Mutex // what the workers share: receipts, standard output and these
+	code int
+	sum  summary
 }
 
 // summary is the JSON form of what an import did.
@@ -102,20 +119,8 @@ func (t *transfer) run() (err error) {
 		return t.interrupted(err)
 	}
 	t.progress.total, t.progress.files, t.progress.start = t.plan.bytes, t.plan.files, time.Now()
-	for plan := t.plan.reader(); ; {
-		p, err := plan.next()
-		if err == io.EOF {
-			break
-		}
-		if err == nil {
-			err = t.stopped()
-		}
-		if err == nil {
-			err = t.one(p)
-		}
-		if err != nil {
-			return t.interrupted(err)
-		}
+	if err := t.copyAll(); err != nil {
+		return t.interrupted(err)
 	}
 	t.progress.clear()
 	if err := t.summary(); err != nil {
@@ -124,12 +129,59 @@ func (t *transfer) run() (err error) {
 	return ended(t.code)
 }
 
-// stopped is an error once a signal has ended the import.
-func (t *transfer) stopped() error {
-	if t.ctx.Err() == nil {
-		return nil
+// copyAll makes what is planned. A directory is made before anything in it is
+// given to a worker.
+func (t *transfer) copyAll() error {
+	files := make(chan planned)
+	var crew sync.WaitGroup
+	for range t.workers {
+		crew.Go(func() {
+			for p := range files {
+				if err := t.one(p); err != nil {
+					t.cancel(err)
+				}
+			}
+		})
 	}
-	return stopped{"import"}
+	err := t.deal(files)
+	if err != nil {
+		t.cancel(err)
+	}
+	close(files)
+	crew.Wait()
+	return t.stopped()
+}
+
+// deal goes through the plan until its end, or that of the context.
+func (t *transfer) deal(files chan<- planned) error {
+	for plan := t.plan.reader(); ; {
+		p, err := plan.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil && p.mode.IsDir() {
+			err = t.directory(p)
+		}
+		if err != nil {
+			return err
+		}
+		if p.mode.IsDir() {
+			continue
+		}
+		select {
+		case files <- p:
+		case <-t.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// stopped is why the import ends early, nil while it does not.
+func (t *transfer) stopped() error {
+	if t.signals.Err() != nil {
+		return stopped{"import"}
+	}
+	return context.Cause(t.ctx)
 }
 
 // interrupted tells how far an import came.
@@ -164,7 +216,7 @@ func (t *transfer) look() error {
 }
 
 // listed is how many entries of a directory are in memory at once. They are
-// sorted, so smaller directories are copied in the order of their names.
+// sorted, so files of smaller directories are begun in the order of their names.
 const listed = 4096
 
 // list plans one directory. An error is of the plan; what is wrong with the
@@ -209,59 +261,77 @@ func (t *transfer) consider(name string, e fs.DirEntry) error {
 
 // leave tells why an entry is not copied.
 func (t *transfer) leave(name string, err error) error {
-	t.progress.clear()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.sum.Left++
-	t.code = worse(t.code, t.s.fail(err))
+	t.progress.aside(func() { t.code = worse(t.code, t.s.fail(err)) })
 	if !t.json {
 		return nil
 	}
 	return t.s.writeJSON(leftOut{labelOf(name), caproot.Code(err)})
 }
 
-// one makes a planned entry. An error is of the receipts, or the end of the
+// directory makes a planned directory.
+func (t *transfer) directory(p planned) error {
+	if err := t.stopped(); err != nil {
+		return err
+	}
+	// The owner's bits are added: what the directory holds has yet to come.
+	if err := t.to.MkdirAll(below(t.base, p.name), p.mode.Perm()|0o700); err != nil {
+		return t.leave(p.name, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sum.Dirs++
+	return nil
+}
+
+// one copies a planned file. An error is of the receipts, or the end of the
 // context: there is no point in going on.
 func (t *transfer) one(p planned) error {
-	target := below(t.base, p.name)
-	if p.mode.IsDir() {
-		// The owner's bits are added: what the directory holds has yet to come.
-		if err := t.to.MkdirAll(target, p.mode.Perm()|0o700); err != nil {
-			return t.leave(p.name, err)
-		}
-		t.sum.Dirs++
-		return nil
+	if err := t.stopped(); err != nil {
+		return err
 	}
-	receipt, err := t.copy(p, target)
+	c, err := t.copy(p, below(t.base, p.name))
 	if stop := t.stopped(); err != nil && stop != nil {
 		return stop
 	}
 	if err != nil {
 		return t.leave(p.name, err)
 	}
-	t.sum.Files++
-	line, err := json.Marshal(receipt)
-	if err == nil {
-		_, err = t.receipts.Write(append(line, '\n'))
+	line, err := json.Marshal(c.receipt)
+	if err != nil {
+		return err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sum.Files++
+	t.sum.Bytes += c.bytes
+	if c.narrowed {
+		t.sum.Narrowed++
+	}
+	_, err = t.receipts.Write(append(line, '\n'))
 	return err
 }
 
-func (t *transfer) copy(p planned, target string) (any, error) {
+// copied is what became of a file.
+type copied struct {
+	receipt  identity.Receipt
+	bytes    int64
+	narrowed bool // the policy cut its mode
+}
+
+func (t *transfer) copy(p planned, target string) (c copied, err error) {
 	f, err := t.src.OpenView(p.name, os.O_RDONLY, 0)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	defer f.Close()
 	o := caproot.PutOptions{Digest: true, Parents: true, Mode: p.mode & settable & t.to.Policy().Modes}
-	before := t.progress.done
-	receipt, err := t.to.PutFrom(t.ctx, target, t.progress.count(f), o)
-	if err != nil {
-		return nil, err
-	}
-	t.sum.Bytes += t.progress.done - before
-	if o.Mode != p.mode&settable {
-		t.sum.Narrowed++
-	}
-	return receipt, nil
+	content := t.progress.count(f)
+	c.receipt, err = t.to.PutFrom(t.ctx, target, content, o)
+	c.bytes, c.narrowed = content.done, o.Mode != p.mode&settable
+	return c, err
 }
 
 // settable are the bits of a mode that a file can be given.

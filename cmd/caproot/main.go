@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -64,7 +65,7 @@ func newParser(c *commands, out, errOut io.Writer, exit func(int)) (*kong.Kong, 
 	return kong.New(c, kong.Name("caproot"), kong.Writers(out, errOut), kong.Exit(exit),
 		kong.Description("Work on files inside a directory without ever leaving it. Exit codes: 0 done, 1 the answer is no, "+
 			"2 failure, 3 refused, 64 usage, 66 cannot open the root."),
-		kong.Vars{"features": strings.Join(features, ","), "version": version()},
+		kong.Vars{"features": strings.Join(features, ","), "version": version(), "maxworkers": strconv.Itoa(maxWorkers)},
 		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)))
 }
 

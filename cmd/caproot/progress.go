@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -12,8 +13,9 @@ import (
 const redraw = 200 * time.Millisecond
 
 // progress counts entries that are found, then bytes that are copied, and draws
-// them on a terminal.
+// them on a terminal. count and aside may be used by several goroutines.
 type progress struct {
+	mu    sync.Mutex
 	to    io.Writer
 	on    bool
 	start time.Time
@@ -37,18 +39,30 @@ func isTerminal(stream any) bool {
 }
 
 // count returns a reader that adds what it reads to the progress.
-func (p *progress) count(r io.Reader) io.Reader { return &counter{r, p} }
+func (p *progress) count(r io.Reader) *counter { return &counter{Reader: r, p: p} }
 
 type counter struct {
 	io.Reader
-	p *progress
+	p    *progress
+	done int64 // of this reader
 }
 
 func (c *counter) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
+	c.done += int64(n)
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
 	c.p.done += int64(n)
 	c.p.draw()
 	return n, err
+}
+
+// aside lets write put a message where the progress stands.
+func (p *progress) aside(write func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	write()
 }
 
 func (p *progress) draw() {

@@ -105,6 +105,8 @@ var commandLines = map[string]struct {
 	"audit":            {args: "audit ROOT", code: 1, out: "escaping-link    out  -> ../outside\n", err: "caproot: note: looked at 4 entries: 1 findings"},
 	"audit clean":      {args: "-q audit ROOT/dir"},
 	"import nothing":   {args: "import NOROOT ROOT", code: 66, err: "caproot: not-exist: "},
+	"import by none":   {args: "import --workers 0 ROOT ROOT copy", code: 64, err: "caproot: usage: "},
+	"import by many":   {args: "import --workers 65 ROOT ROOT copy", code: 64, err: "caproot: usage: "},
 	"import to no":     {args: "import ROOT NOROOT", code: 66, err: "caproot: not-exist: "},
 	"probe nowhere":    {args: "probe NOROOT", code: 66},
 }
