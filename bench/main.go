@@ -189,7 +189,11 @@ func rows(base string) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(out, more...), putRows(base, r)...), nil
+	puts, err := putRows(base, r)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(out, more, puts), nil
 }
 
 func openRows(depth int, name, path string, r, compat *caproot.Root, o *os.Root) []row {
@@ -261,7 +265,7 @@ func readRows(base string, r *caproot.Root, o *os.Root) (out []row, err error) {
 	return out, nil
 }
 
-func putRows(base string, r *caproot.Root) []row {
+func putRows(base string, r *caproot.Root) ([]row, error) {
 	data := make([]byte, 4<<10)
 	path := filepath.Join(base, "put")
 	count := 0
@@ -272,20 +276,17 @@ func putRows(base string, r *caproot.Root) []row {
 	unflushed.Durability = caproot.DurabilityVolatile
 	volatile, err := caproot.Open(base, unflushed)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	loose, err := caproot.Open(base, loosePolicy())
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	denying, err := grantDenying(base, loose, 100)
+	denying, err := denyRows(base, loose, data)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return []row{
-		{"Put 4 KiB, not synced, 100 denied names", []contender{
-			{"caproot", func() error { _, err := denying.Put("put", data, caproot.PutOptions{}); return err }},
-			{"none denied", func() error { _, err := loose.Put("put", data, caproot.PutOptions{}); return err }}}},
+	return append(denying, []row{
 		{"Put 4 KiB, not synced, new", []contender{
 			{"caproot", func() error { _, err := loose.Put(fresh(), data, caproot.PutOptions{}); return err }},
 			{"os.WriteFile", func() error { return os.WriteFile(filepath.Join(base, fresh()), data, 0o644) }},
@@ -302,7 +303,24 @@ func putRows(base string, r *caproot.Root) []row {
 		{"Put 4 KiB, volatile, existing", []contender{
 			{"caproot", func() error { _, err := volatile.Put("put", data, caproot.PutOptions{}); return err }},
 			{"os.WriteFile", func() error { return os.WriteFile(path, data, 0o644) }}}},
+	}...), nil
+}
+
+// denyRows compare grants that deny something with one that denies nothing.
+func denyRows(base string, loose *caproot.Root, data []byte) (out []row, err error) {
+	var puts []contender
+	for _, n := range []int{1, 100, 0} {
+		grant, err := grantDenying(base, loose, n)
+		if err != nil {
+			return nil, err
+		}
+		puts = append(puts, contender{"none denied", func() error { _, err := grant.Put("put", data, caproot.PutOptions{}); return err }})
 	}
+	plain := contender{"no grant", func() error { _, err := loose.Put("put", data, caproot.PutOptions{}); return err }}
+	return []row{
+		{"Put 4 KiB, not synced, 1 denied name", []contender{puts[0], puts[2], plain}},
+		{"Put 4 KiB, not synced, 100 denied names", []contender{puts[1], puts[2], plain}},
+	}, nil
 }
 
 // tempAndRename is how a file is replaced by hand.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,9 +67,14 @@ func runTrees(dir string, rounds int) error {
 		return err
 	}
 	defer d.Close()
+	o, err := os.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
 	t := newTable()
 	defer t.Flush()
-	for _, row := range append(append(batchRows(base, d), removeRows(base, r)...), walkRows(base, r)...) {
+	for _, row := range slices.Concat(batchRows(base, d), removeRows(base, r, o), walkRows(base, r, o)) {
 		names, timings := make([]string, len(row.jobs)), make([]timing, len(row.jobs))
 		for i, j := range row.jobs {
 			names[i], timings[i] = j.name, j.once
@@ -129,7 +135,7 @@ func batchRows(base string, r *caproot.Root) []jobs {
 	}
 }
 
-func removeRows(base string, r *caproot.Root) []jobs {
+func removeRows(base string, r *caproot.Root, o *os.Root) []jobs {
 	grow := func() error { return growTree(filepath.Join(base, "doomed"), 20000) }
 	remove := func(workers int) job {
 		return job{name: "caproot", prepare: grow, run: func() error {
@@ -138,15 +144,16 @@ func removeRows(base string, r *caproot.Root) []jobs {
 		}}
 	}
 	byPath := job{name: "os.RemoveAll", prepare: grow, run: func() error { return os.RemoveAll(filepath.Join(base, "doomed")) }}
+	byRoot := job{name: "os.Root.RemoveAll", prepare: grow, run: func() error { return o.RemoveAll("doomed") }}
 	return []jobs{
-		{"RemoveTree 20,000 files", []job{remove(1), byPath}},
-		{"RemoveTree, 4 workers", []job{remove(4), byPath}},
+		{"RemoveTree 20,000 files", []job{remove(1), byPath, byRoot}},
+		{"RemoveTree, 4 workers", []job{remove(4), byPath, byRoot}},
 	}
 }
 
-func walkRows(base string, r *caproot.Root) []jobs {
+func walkRows(base string, r *caproot.Root, root *os.Root) []jobs {
 	grown := sync.OnceValue(func() error { return growTree(filepath.Join(base, "tree"), 100000) })
-	root := filepath.Join(base, "tree")
+	dir := filepath.Join(base, "tree")
 	walk := func(o caproot.WalkOptions) job {
 		return job{name: "caproot", prepare: grown, run: func() error {
 			n := 0
@@ -162,7 +169,7 @@ func walkRows(base string, r *caproot.Root) []jobs {
 	byPath := func(info bool) job {
 		return job{name: "filepath.WalkDir", prepare: grown, run: func() error {
 			n := 0
-			err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 				if n++; info && err == nil {
 					_, err = d.Info()
 				}
@@ -174,10 +181,21 @@ func walkRows(base string, r *caproot.Root) []jobs {
 			return enough(n)
 		}}
 	}
+	byRoot := job{name: "os.Root.FS", prepare: grown, run: func() error {
+		n := 0
+		err := fs.WalkDir(root.FS(), "tree", func(_ string, _ fs.DirEntry, err error) error {
+			n++
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return enough(n)
+	}}
 	fast := func(workers int) job {
 		return job{name: "fastwalk", prepare: grown, run: func() error {
 			var n atomic.Int64
-			err := fastwalk.Walk(&fastwalk.Config{NumWorkers: workers}, root, func(path string, d fs.DirEntry, err error) error {
+			err := fastwalk.Walk(&fastwalk.Config{NumWorkers: workers}, dir, func(path string, d fs.DirEntry, err error) error {
 				n.Add(1)
 				return err
 			})
@@ -189,7 +207,7 @@ func walkRows(base string, r *caproot.Root) []jobs {
 	}
 	type o = caproot.WalkOptions
 	return []jobs{
-		{"Walk 100,000 files", []job{walk(o{}), byPath(false), fast(1)}},
+		{"Walk 100,000 files", []job{walk(o{}), byPath(false), byRoot, fast(1)}},
 		{"Walk, 4 workers", []job{walk(o{Workers: 4}), byPath(false), fast(4)}},
 		{"Walk, sorted", []job{walk(o{Sorted: true}), byPath(false)}},
 		{"Walk with metadata", []job{walk(o{Info: true}), byPath(true)}},
