@@ -106,7 +106,7 @@ func (a *audit) run() error {
 	if err != nil {
 		return err
 	}
-	if err := a.modes(".", top); err != nil {
+	if err := a.modes(func() string { return "." }, top); err != nil {
 		return err
 	}
 	o := caproot.WalkOptions{InlineErrors: true}
@@ -188,14 +188,14 @@ func (a *audit) object(e caproot.Entry, info fs.FileInfo) error {
 		if err := a.guard(e, info); err != nil {
 			return err
 		}
-		return a.modes(e.Path(), info)
+		return a.modes(e.Path, info)
 	case !mode.IsRegular():
 		return a.tell(flaw{Finding: special(mode), label: labelOf(e.Path())})
 	}
 	if err := a.count(e, info); err != nil {
 		return err
 	}
-	if err := a.modes(e.Path(), info); err != nil {
+	if err := a.modes(e.Path, info); err != nil {
 		return err
 	}
 	if err := a.guard(e, info); err != nil {
@@ -217,8 +217,9 @@ func special(mode fs.FileMode) string {
 }
 
 // modes looks at the bits that give others something. A sticky directory lets
-// nobody remove what is not his, so it may be open to all.
-func (a *audit) modes(name string, info fs.FileInfo) error {
+// nobody remove what is not his, so it may be open to all. The path is made for a
+// finding only: in a deep tree it is long.
+func (a *audit) modes(path func() string, info fs.FileInfo) error {
 	mode := info.Mode()
 	for _, m := range []struct {
 		finding string
@@ -231,7 +232,7 @@ func (a *audit) modes(name string, info fs.FileInfo) error {
 		if !m.has {
 			continue
 		}
-		if err := a.tell(flaw{Finding: m.finding, label: labelOf(name), Mode: formatMode(mode)}); err != nil {
+		if err := a.tell(flaw{Finding: m.finding, label: labelOf(path()), Mode: formatMode(mode)}); err != nil {
 			return err
 		}
 	}

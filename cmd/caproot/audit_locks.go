@@ -30,12 +30,11 @@ const settled = time.Minute
 
 // guard looks at the record or the guard of a lock.
 func (a *audit) guard(e caproot.Entry, info fs.FileInfo) error {
-	name := e.Path()
-	if target, found := strings.CutSuffix(name, guardSuffix); found {
-		return a.reclaimGuard(name, target, info)
-	}
-	if target, found := strings.CutSuffix(name, recordSuffix); found && info.Mode().IsRegular() {
-		return a.record(name, target)
+	switch {
+	case strings.HasSuffix(e.Name(), guardSuffix):
+		return a.reclaimGuard(e.Path(), strings.TrimSuffix(e.Path(), guardSuffix), info)
+	case strings.HasSuffix(e.Name(), recordSuffix) && info.Mode().IsRegular():
+		return a.record(e.Path(), strings.TrimSuffix(e.Path(), recordSuffix))
 	}
 	return nil
 }
@@ -118,7 +117,7 @@ func tellsHolder(payload []byte) bool {
 // remains looks at what a process that died may have left.
 func (a *audit) remains(e caproot.Entry, info fs.FileInfo) error {
 	name := e.Name()
-	f := flaw{label: labelOf(e.Path())}
+	var f flaw
 	stage := stageName.FindStringSubmatch(name)
 	switch {
 	case stage != nil && stage[1] != "":
@@ -133,6 +132,7 @@ func (a *audit) remains(e caproot.Entry, info fs.FileInfo) error {
 	if a.now.Sub(info.ModTime()) < settled {
 		return nil
 	}
+	f.label = labelOf(e.Path())
 	file, err := a.r.Open(e.Path())
 	if err != nil {
 		return a.unless(err)
