@@ -181,17 +181,7 @@ func walkRows(base string, r *caproot.Root, root *os.Root) []jobs {
 			return enough(n)
 		}}
 	}
-	byRoot := job{name: "os.Root.FS", prepare: grown, run: func() error {
-		n := 0
-		err := fs.WalkDir(root.FS(), "tree", func(_ string, _ fs.DirEntry, err error) error {
-			n++
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return enough(n)
-	}}
+	byRoot := job{name: "os.Root.FS", prepare: grown, run: func() error { return walkByRoot(root) }}
 	fast := func(workers int) job {
 		return job{name: "fastwalk", prepare: grown, run: func() error {
 			var n atomic.Int64
@@ -213,6 +203,18 @@ func walkRows(base string, r *caproot.Root, root *os.Root) []jobs {
 		{"Walk with metadata", []job{walk(o{Info: true}), byPath(true)}},
 		{"Walk with metadata, 4 workers", []job{walk(o{Info: true, Workers: 4}), byPath(true)}},
 	}
+}
+
+func walkByRoot(root *os.Root) error {
+	n := 0
+	err := fs.WalkDir(root.FS(), "tree", func(_ string, _ fs.DirEntry, err error) error {
+		n++
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return enough(n)
 }
 
 func enough(n int) error {
