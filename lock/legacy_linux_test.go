@@ -336,7 +336,7 @@ func TestPeerReleases(t *testing.T) {
 
 // watching counts the acquisitions at the front of a line.
 func (m *Manager) watching() int {
-	m.domain.mu.Lock()
-	defer m.domain.mu.Unlock()
-	return len(m.domain.lines)
+	m.domain().mu.Lock()
+	defer m.domain().mu.Unlock()
+	return len(m.domain().lines)
 }
