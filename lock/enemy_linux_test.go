@@ -208,9 +208,5 @@ func TestEnemy(t *testing.T) {
 	must(t, err)
 	wantNames(t, dir, ".caproot")
 	must(t, r.Close())
-	for ctx := deadline(t); openFDs(t) > files || runtime.NumGoroutine() > routines; time.Sleep(time.Millisecond) {
-		if ctx.Err() != nil {
-			t.Fatalf("%d files and %d goroutines more", openFDs(t)-files, runtime.NumGoroutine()-routines)
-		}
-	}
+	wantNoMore(t, files, routines)
 }

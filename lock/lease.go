@@ -186,8 +186,9 @@ func changedRecord(lockPath string) error {
 }
 
 // Extend renews the lease now, and from now on for ttl, of which zero is what it
-// was. It returns ErrLeaseLost when it is too late, and other errors when it did
-// not work this time; then the lease is as it was before.
+// was. It returns ErrOption for a ttl out of range or of less than two heartbeats,
+// ErrLeaseLost when it is too late, and other errors when it did not work this time;
+// then the lease is as it was before.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	o := l.o
 	if ttl != 0 {
