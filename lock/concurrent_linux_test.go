@@ -27,7 +27,6 @@ func wantNoMore(t *testing.T, files, routines int) {
 // A context that ends at any moment of an acquisition, wherever that waits, ends
 // it: with its own cause, or with the lock. Nothing of the attempt is left.
 func TestCancelledAnywhere(t *testing.T) {
-	mine := errors.New("mine")
 	for what, c := range map[string]struct {
 		o     Options
 		block func(t *testing.T, r *caproot.Root, dir string) (unblock func())
@@ -61,23 +60,7 @@ func TestCancelledAnywhere(t *testing.T) {
 			r, m := openRoot(t, dir), NewManager("cancelled")
 			files, routines := openFDs(t), runtime.NumGoroutine()
 			unblock := c.block(t, r, dir)
-			var all sync.WaitGroup
-			for range 40 {
-				all.Go(func() {
-					ctx, cancel := context.WithCancelCause(context.Background())
-					time.AfterFunc(rand.N(20*time.Millisecond), func() { cancel(mine) })
-					l, err := m.Acquire(ctx, r, "target", c.o)
-					if err == nil {
-						err = l.Release()
-					}
-					if err != nil && err != mine {
-						t.Error(err)
-					}
-				})
-			}
-			time.Sleep(10 * time.Millisecond)
-			unblock()
-			all.Wait()
+			cancelAtRandom(t, m, r, c.o, unblock)
 			must(t, m.Drain(deadline(t)))
 			for _, name := range names(t, dir) {
 				if name != "target.lock.queue" {
@@ -87,6 +70,28 @@ func TestCancelledAnywhere(t *testing.T) {
 			wantNoMore(t, files, routines)
 		})
 	}
+}
+
+// cancelAtRandom has many acquire, each with a context that ends at some moment.
+func cancelAtRandom(t *testing.T, m *Manager, r *caproot.Root, o Options, unblock func()) {
+	mine := errors.New("mine")
+	var all sync.WaitGroup
+	for range 40 {
+		all.Go(func() {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			time.AfterFunc(rand.N(20*time.Millisecond), func() { cancel(mine) })
+			l, err := m.Acquire(ctx, r, "target", o)
+			if err == nil {
+				err = l.Release()
+			}
+			if err != nil && err != mine {
+				t.Error(err)
+			}
+		})
+	}
+	time.Sleep(10 * time.Millisecond)
+	unblock()
+	all.Wait()
 }
 
 // Drain takes every lock of the domain while others acquire them: each handle is
