@@ -28,7 +28,12 @@ type Fence interface {
 // fenced Root. A verb of several changes, such as RemoveTree or MkdirAll, may be
 // refused between two of them. The stage of a publication that is refused is
 // taken away regardless: nobody else knows its name.
+//
+// Without a fence the error matches fs.ErrInvalid.
 func (r *Root) Fenced(f Fence) (*Root, error) {
+	if f == nil {
+		return nil, &fs.PathError{Op: verbFenced.name, Path: ".", Err: fs.ErrInvalid}
+	}
 	var c call
 	if err := c.begin(r, &verbFenced, "."); err != nil {
 		return nil, err

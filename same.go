@@ -170,17 +170,27 @@ func (r *Root) RemoveSame(name string, f *os.File) error {
 		return err
 	}
 	defer c.end()
-	err := c.toParent()
+	return c.fail(c.removeSame(f))
+}
+
+func (c *call) removeSame(f *os.File) error {
+	if err := c.toParent(); err != nil {
+		return err
+	}
+	mine, err := c.statFile(f)
 	if err == nil {
-		err = c.same(f)
+		err = c.holds(&mine)
 	}
 	if err == nil {
 		err = c.permit(StepRemove, 0)
 	}
 	if err == nil {
-		err = r.sys.remove(c.dir, c.leaf, false)
+		err = c.r.sys.remove(c.dir, c.leaf, false)
 	}
-	return c.fail(err)
+	if errors.Is(err, syscall.EISDIR) && !mine.isDir() {
+		err = &detail{ErrChanged, "the name has a directory now", err}
+	}
+	return err
 }
 
 // MoveSame gives the object of f the name to, without ever replacing, if

@@ -32,6 +32,25 @@ func TestSame(t *testing.T) {
 	})
 }
 
+// A directory that takes the name between comparison and removal is a change of
+// the name, as a file is.
+func TestRemoveSameOvertaken(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		f, err := r.OpenFileNoFollow("dir/file", os.O_RDONLY, 0)
+		must(t, err)
+		defer f.Close()
+		hook(r, once("remove file", func() {
+			must(t, os.Rename(base+"/root/dir/file", base+"/root/dir/away"))
+			must(t, os.Mkdir(base+"/root/dir/file", 0o700))
+		}))
+		err = r.RemoveSame("dir/file", f)
+		want(t, "RemoveSame", err, ErrChanged)
+		if Code(err) != "changed" {
+			t.Errorf("code %q", Code(err))
+		}
+	})
+}
+
 func TestNoFollow(t *testing.T) {
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
 		for name, cause := range map[string]error{"lk": ErrSymlink, "out": ErrSymlink, "abs": ErrEscape} {

@@ -58,7 +58,7 @@ func (m *Manager) enter(q *request, wait bool) (l Lock, err error) {
 		}
 	}()
 	started := time.Now()
-	shared, holder, ok, err := m.domain.enter(q.ctx, q, wait)
+	shared, holder, ok, err := m.domain().enter(q.ctx, q, wait)
 	switch {
 	case err != nil:
 		return nil, err
@@ -70,10 +70,10 @@ func (m *Manager) enter(q *request, wait bool) (l Lock, err error) {
 	}
 	defer func() {
 		if l == nil {
-			m.domain.leave(q.key)
+			m.domain().leave(q.key)
 		}
 	}()
-	a := &acquisition{request: q, wait: wait, domain: m.domain, started: started}
+	a := &acquisition{request: q, wait: wait, domain: m.domain(), started: started}
 	h, err := a.run()
 	if err != nil {
 		return nil, err
@@ -148,6 +148,9 @@ func (a *acquisition) run() (h *hold, err error) {
 			return nil, err
 		case held:
 			return a.hold(), nil
+		case in.own && a.underRecord(in.id):
+			in.drop()
+			return nil, ErrNested
 		case !a.mayRetry():
 			return nil, a.giveUp(in)
 		}

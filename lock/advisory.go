@@ -127,6 +127,9 @@ func asLock(l *advisoryLock, err error) (Lock, error) {
 
 // Close gives the file back. Locks on it stay; the last release closes it.
 func (a *AdvisoryFile) Close() error {
+	if a.line == nil {
+		return nil
+	}
 	a.line.mu.Lock()
 	defer a.line.mu.Unlock()
 	return a.close()
@@ -157,6 +160,9 @@ func (a *AdvisoryFile) closeUnused() error {
 }
 
 func (a *AdvisoryFile) acquire(ctx context.Context, o AdvisoryOptions, wait bool) (*advisoryLock, error) {
+	if a.line == nil {
+		return nil, &fs.PathError{Op: "lock", Path: a.name, Err: fs.ErrClosed}
+	}
 	if ctx.Value(ancestryKey{}) != nil {
 		q := request{ctx: ctx, o: Options{Rank: o.Rank}, key: a.line.key()}
 		if err := q.inOrder(); err != nil {
@@ -185,6 +191,9 @@ func (a *AdvisoryFile) acquire(ctx context.Context, o AdvisoryOptions, wait bool
 // openAdvisory returns the lock file, open for reading and writing: for the lock
 // itself NFS and some FUSE file systems want it writable.
 func openAdvisory(r *caproot.Root, name string) (*os.File, recordID, error) {
+	if r == nil {
+		return nil, recordID{}, errNoRoot("lock", name)
+	}
 	for range maxReplaced {
 		f, err := r.OpenFileNoFollow(name, os.O_RDWR|openNonBlocking, 0)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -11,12 +11,12 @@ import (
 
 // advisoryLock is a held lock on an AdvisoryFile.
 type advisoryLock struct {
-	a       *AdvisoryFile
-	rank    int
-	cancels []context.CancelCauseFunc // guarded by line.mu
-	alive   atomic.Bool               // until released
-	shared  bool
-	closes  bool // the file goes with the lock
+	a      *AdvisoryFile
+	rank   int
+	ctxs   contexts
+	alive  atomic.Bool // until released
+	shared bool
+	closes bool // the file goes with the lock
 }
 
 var _ Lock = (*advisoryLock)(nil)
@@ -29,16 +29,7 @@ func (l *advisoryLock) Token() uint64 { return 0 }
 
 func (l *advisoryLock) Context(parent context.Context) context.Context {
 	k := l.a.line.key()
-	ctx, cancel := context.WithCancelCause(within(parent, ancestor{key: k, record: k, rank: l.rank, alive: &l.alive}))
-	line := l.a.line
-	line.mu.Lock()
-	defer line.mu.Unlock()
-	if l.alive.Load() {
-		l.cancels = append(l.cancels, cancel)
-	} else {
-		cancel(ErrReleased)
-	}
-	return ctx
+	return l.ctxs.derive(within(parent, ancestor{key: k, record: k, rank: l.rank, alive: &l.alive}))
 }
 
 // Verify compares the file with what has its name, and asks the kernel for the
@@ -75,9 +66,7 @@ func (l *advisoryLock) Release() error {
 		return err
 	}
 	l.alive.Store(false)
-	for _, cancel := range l.cancels {
-		cancel(ErrReleased)
-	}
+	l.ctxs.end(ErrReleased)
 	if err != nil {
 		err = compromised(l.a.name, err)
 	}

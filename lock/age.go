@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// createdAt is the field by which a peer's record tells its age.
+const createdAt = "createdAt"
+
 // age is what is known of when a record was made.
 type age struct {
 	since time.Time
@@ -26,7 +29,7 @@ func ageOf(payload []byte, mtime time.Time) age {
 	// A map, because the fields of a struct would match in any case.
 	var fields map[string]json.RawMessage
 	var text *string
-	if json.Unmarshal(payload, &fields) != nil || json.Unmarshal(fields["createdAt"], &text) != nil || text == nil {
+	if json.Unmarshal(payload, &fields) != nil || json.Unmarshal(fields[createdAt], &text) != nil || text == nil {
 		return age{since: mtime}
 	}
 	if t, ok := parseDate(*text); ok {

@@ -33,6 +33,18 @@ func (q *request) nested() bool {
 	return false
 }
 
+// underRecord is nested for two names that lead to one record, as names that
+// differ by case do on some file systems.
+func (q *request) underRecord(id recordID) bool {
+	h := registry.holder(id)
+	for a := q.ancestry(); h != nil && a != nil; a = a.outer {
+		if a.alive == &h.alive && a.alive.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 func (q *request) ancestry() *ancestor {
 	a, _ := q.ctx.Value(ancestryKey{}).(*ancestor)
 	return a

@@ -197,6 +197,11 @@ func (c *candidate) unchanged() error {
 	if err != nil {
 		return err
 	}
+	return c.unchangedAs(&o)
+}
+
+// unchangedAs is unchanged after a look.
+func (c *candidate) unchangedAs(o *object) error {
 	if o.id != c.id {
 		return errNotOurs
 	}

@@ -129,7 +129,7 @@ func compromised(lockPath string, why error) error {
 
 // Code returns the stable short name of an error's cause: "busy", "stale",
 // "nested", "order", "compromised", "lease-lost", "fenced", "fence-lost",
-// "record", "option", and for every other error what caproot.Code says.
+// "record", "option", "released", and for every other error what caproot.Code says.
 func Code(err error) string {
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
@@ -153,4 +153,5 @@ var codes = []struct {
 	{ErrBusy, "busy"},
 	{ErrRecord, "record"},
 	{ErrOption, "option"},
+	{ErrReleased, "released"},
 }

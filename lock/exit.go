@@ -16,7 +16,7 @@ import (
 // HandleSignals, for every domain in which a lock was acquired. In any other
 // program the records stay when it ends, as they do when it is killed, and the
 // next contender finds their holder dead.
-func (m *Manager) CleanUp(ctx context.Context) error { return m.domain.cleanUp(ctx) }
+func (m *Manager) CleanUp(ctx context.Context) error { return m.domain().cleanUp(ctx) }
 
 func (d *domain) cleanUp(ctx context.Context) error {
 	return d.drain(ctx, func(h *hold) bool { return !h.o.RetainOnExit })

@@ -46,6 +46,9 @@ func (a *acquisition) queueUp() (leave func(), err error) {
 	}
 	f, err := a.place.dir.OpenFileNoFollow(a.place.leaf+queueSuffix, os.O_RDWR|os.O_CREATE|openNonBlocking, 0o600)
 	if err != nil {
+		if unusable := a.openError(err); unusable != nil {
+			err = unusable
+		}
 		return nil, err
 	}
 	o, err := look(f)
@@ -121,11 +124,12 @@ func (t *ticket) take() error {
 		return context.Canceled
 	}
 	var counter [counterBytes]byte
-	if n, err := t.file.ReadAt(counter[:], 0); err != nil && !(err == io.EOF && n == 0) {
+	n, err := t.file.ReadAt(counter[:], 0)
+	if err != nil && err != io.EOF {
 		return err
 	}
 	number := int64(binary.BigEndian.Uint64(counter[:]))
-	if number < 0 || number > 1<<61 {
+	if n%counterBytes != 0 || number < 0 || number > 1<<61 {
 		return fmt.Errorf("%w: the counter of the queue", ErrRecord)
 	}
 	if err := byteLock(t.file, unix.F_WRLCK, firstTicket+number, 1, true); err != nil {
@@ -133,7 +137,7 @@ func (t *ticket) take() error {
 	}
 	t.number, t.taken = number, true
 	binary.BigEndian.PutUint64(counter[:], uint64(number+1))
-	_, err := t.file.WriteAt(counter[:], 0)
+	_, err = t.file.WriteAt(counter[:], 0)
 	return err
 }
 

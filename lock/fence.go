@@ -92,7 +92,12 @@ func (f *fenceFile) raise(ctx context.Context, token uint64) (err error) {
 }
 
 // Token is the token that is compared.
-func (f *Fence) Token() uint64 { return f.token }
+func (f *Fence) Token() uint64 {
+	if f == nil {
+		return 0
+	}
+	return f.token
+}
 
 // Close gives the fence file back, after the passages under way. A later one is
 // refused.
@@ -117,6 +122,9 @@ func (f *Fence) Close() error {
 // ErrLeaseLost when the lease has run out although nobody has taken it yet. It
 // waits for a transition under way.
 func (f *Fence) Enter() (leave func(), err error) {
+	if f == nil {
+		return nil, fmt.Errorf("%w: %w", ErrFenced, ErrReleased)
+	}
 	file, err := f.join()
 	if err != nil {
 		return nil, err

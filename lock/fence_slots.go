@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"time"
 )
 
@@ -90,7 +91,7 @@ func decodeSlot(sector []byte, e epoch) (s fenceSlot, ok bool) {
 	s.process.pid = binary.BigEndian.Uint64(sector[64:])
 	s.process.start = binary.BigEndian.Uint64(sector[72:])
 	copy(s.process.world[:], sector[80:])
-	return s, s.state <= slotExternal && s.ttl >= 0 && s.ttl <= MaxTTL
+	return s, s.seq < math.MaxUint64 && s.state <= slotExternal && s.ttl >= 0 && s.ttl <= MaxTTL
 }
 
 // newFence is the content of a new fence file: no token was issued.

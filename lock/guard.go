@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/caproot/caproot"
 )
@@ -28,6 +29,28 @@ func (p *place) publishGuard() (*candidate, error) {
 		if derr := guard.discard(p); derr != nil || !errors.Is(err, errSwept) {
 			return nil, errors.Join(err, derr)
 		}
+	}
+}
+
+// takeGuard is publishGuard for a release: it clears away a guard whose maker is
+// proved dead, because nobody else may come to do it, and waits a quarter of a
+// second for any other.
+func (p *place) takeGuard() (*candidate, error) {
+	a := acquisition{request: &request{place: *p}}
+	for pause := time.Millisecond; ; pause *= 2 {
+		guard, err := p.publishGuard()
+		if !errors.Is(err, fs.ErrExist) {
+			return guard, err
+		}
+		in, err := a.passGuard(nil)
+		in.drop()
+		switch {
+		case err != nil:
+			return nil, err
+		case pause > 128*time.Millisecond:
+			return nil, &BusyError{LockPath: p.lockPath, Guard: true}
+		}
+		time.Sleep(pause)
 	}
 }
 

@@ -30,11 +30,11 @@ type hold struct {
 	refs    int
 	leaving bool // a release is at work
 
-	mu      sync.Mutex // held over every use of the record's file
-	gone    bool       // released or forgotten
-	outcome error      // what handles answer once it is gone
-	why     error      // of the loss that monitoring found
-	cancels map[*handle]func(error)
+	mu      sync.Mutex           // held over every use of the record's file
+	gone    bool                 // released or forgotten
+	outcome error                // what handles answer once it is gone
+	why     error                // of the loss that monitoring found
+	told    map[*handle]struct{} // those with contexts
 	check   *time.Timer
 	fresh   time.Time // last refresh of the modification time
 }
@@ -44,7 +44,7 @@ type handle struct {
 	h        *hold
 	mu       sync.Mutex
 	released bool
-	ctxs     []context.CancelCauseFunc
+	ctxs     contexts
 }
 
 var _ Lock = (*handle)(nil)
@@ -67,26 +67,12 @@ func (l *handle) Verify(ctx context.Context) error {
 }
 
 func (l *handle) Context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(within(parent, l.h.ancestor()))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.released {
-		cancel(ErrReleased)
-		return ctx
+	if !l.released {
+		l.h.onLoss(l)
 	}
-	l.ctxs = append(l.ctxs, cancel)
-	l.h.onLoss(l, l.cancel)
-	return ctx
-}
-
-// cancel ends the contexts of the handle.
-func (l *handle) cancel(cause error) {
-	l.mu.Lock()
-	ctxs := l.ctxs
-	l.mu.Unlock()
-	for _, cancel := range ctxs {
-		cancel(cause)
-	}
+	return l.ctxs.derive(within(parent, l.h.ancestor()))
 }
 
 func (l *handle) Release() error {
@@ -100,7 +86,7 @@ func (l *handle) Release() error {
 	l.mu.Unlock()
 	if ended {
 		l.h.offLoss(l)
-		l.cancel(ErrReleased)
+		l.ctxs.end(ErrReleased)
 	}
 	return err
 }
@@ -169,10 +155,7 @@ func (h *hold) end(outcome error) {
 	h.gone, h.outcome = true, outcome
 	h.alive.Store(false)
 	h.stopTimers()
-	cause := cmp.Or(outcome, ErrReleased)
-	for _, cancel := range h.cancels {
-		go cancel(cause)
-	}
+	h.endContexts(cmp.Or(outcome, ErrReleased))
 	registry.remove(h)
 	h.place.close()
 }

@@ -23,10 +23,10 @@ func threads(t testing.TB) int {
 
 // queued counts who waits in the line of the only key of a domain.
 func (m *Manager) queued() int {
-	m.domain.mu.Lock()
-	defer m.domain.mu.Unlock()
+	m.domain().mu.Lock()
+	defer m.domain().mu.Unlock()
 	n := 0
-	for _, l := range m.domain.lines {
+	for _, l := range m.domain().lines {
 		n += l.waiting.Len()
 	}
 	return n
@@ -328,6 +328,8 @@ func TestStolenWitness(t *testing.T) {
 	defer thief.Close()
 	must(t, flock(thief, false))
 	want(t, "Verify", l.Verify(ctx), ErrCompromised)
+	must(t, l.Release()) // it is this holder's record all the same
+	wantNames(t, dir)
 }
 
 // Descriptor hazards: a descriptor that was closed behind our back, and whose

@@ -50,7 +50,7 @@ func (h *hold) keep() error {
 		return c.remove(p, p.leaf)
 	case gone(err):
 		c.abandon()
-		return err
+		return errors.Join(err, p.putBack(c.hidden))
 	case err != nil:
 		return err
 	}
@@ -82,4 +82,22 @@ func (d *domain) dropKept() error {
 		k.p.close()
 	}
 	return errors.Join(failed...)
+}
+
+// putBack gives a record that was moved aside by mistake its name again. Where
+// another one has the name by now, it stays aside, for people to see.
+func (p *place) putBack(aside string) error {
+	f, _, err := p.openNamed(aside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was moved
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = p.dir.MoveSame(aside, p.leaf, f)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }

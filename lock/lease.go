@@ -46,9 +46,9 @@ type Lease struct {
 
 	state struct {
 		sync.Mutex
-		why     error // of the loss
-		cancels []context.CancelCauseFunc
+		why error // of the loss
 	}
+	ctxs contexts
 }
 
 var (
@@ -138,9 +138,7 @@ func (l *Lease) lose(why error) error {
 	}
 	l.state.why = why
 	close(l.lost)
-	for _, cancel := range l.state.cancels {
-		cancel(why)
-	}
+	l.ctxs.end(why)
 	if l.o.OnEvicted != nil {
 		go l.o.OnEvicted(why)
 	}
@@ -150,18 +148,10 @@ func (l *Lease) lose(why error) error {
 // Context is that of Lock: cancelled when the lease is lost or released.
 func (l *Lease) Context(parent context.Context) context.Context {
 	a := ancestor{key: l.key, record: l.place.key(), rank: l.o.Rank, alive: &l.alive}
-	ctx, cancel := context.WithCancelCause(within(parent, a))
-	l.state.Lock()
-	defer l.state.Unlock()
-	switch {
-	case l.state.why != nil:
-		cancel(l.state.why)
-	case !l.alive.Load():
-		cancel(ErrReleased)
-	default:
-		l.state.cancels = append(l.state.cancels, cancel)
+	if !l.alive.Load() {
+		l.ctxs.end(ErrReleased)
 	}
-	return ctx
+	return l.ctxs.derive(within(parent, a))
 }
 
 // Verify asks the fence and the record. It returns nil while the lease is this
@@ -196,8 +186,9 @@ func changedRecord(lockPath string) error {
 }
 
 // Extend renews the lease now, and from now on for ttl, of which zero is what it
-// was. It returns ErrLeaseLost when it is too late, and other errors when it did
-// not work this time; then the lease is as it was before.
+// was. It returns ErrOption for a ttl out of range or of less than two heartbeats,
+// ErrLeaseLost when it is too late, and other errors when it did not work this time;
+// then the lease is as it was before.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	o := l.o
 	if ttl != 0 {

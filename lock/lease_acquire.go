@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	mathrand "math/rand/v2"
 	"os"
 	"time"
@@ -44,6 +45,9 @@ func acquireLease(ctx context.Context, r *caproot.Root, target string, o LeaseOp
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, context.Cause(ctx)
 	}
+	if r == nil {
+		return nil, errNoRoot("lock", target)
+	}
 	const needs = caproot.Modify | caproot.Mkdir | caproot.Move
 	if r.Policy().Rights&needs != needs {
 		return nil, &fs.PathError{Op: "lock", Path: target, Err: caproot.ErrPolicy}
@@ -63,6 +67,10 @@ func acquireLease(ctx context.Context, r *caproot.Root, target string, o LeaseOp
 func (a *leaseAcquisition) run(r *caproot.Root) (l *Lease, err error) {
 	if a.nested() {
 		return nil, ErrNested
+	}
+	// A record whose name leaves no room for that could never be evicted.
+	if _, err = a.place.dir.Lexists(a.place.evicted()); err != nil {
+		return nil, err
 	}
 	if a.file, err = openFence(r, a.place.lockPath); err != nil {
 		return nil, err
@@ -183,7 +191,7 @@ func (a *leaseAcquisition) take(o *observation) (l *Lease, err error) {
 	defer cancel()
 	unlock, err := a.file.exclusive(ctx)
 	if err != nil {
-		if a.ctx.Err() == nil && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			err = nil // a change or a transition of another takes long
 		}
 		return nil, err
@@ -196,6 +204,9 @@ func (a *leaseAcquisition) take(o *observation) (l *Lease, err error) {
 	v, err := a.file.current()
 	if err != nil || v.raw != o.fence.raw {
 		return nil, err
+	}
+	if v.token == math.MaxUint64 {
+		return nil, fmt.Errorf("%w: no token is greater than its last", ErrFenceLost)
 	}
 	l = a.newLease(&v)
 	held := fenceSlot{token: v.token + 1, holder: l.id, state: slotHeld, ttl: a.lo.TTL, process: l.record.mark()}
@@ -216,7 +227,10 @@ func (a *leaseAcquisition) take(o *observation) (l *Lease, err error) {
 		}
 	}
 	if l.recordOf != nil {
-		err = errors.Join(err, a.place.dir.RemoveSame(a.place.leaf, l.recordOf), l.recordOf.Close())
+		if rerr := a.place.dir.RemoveSame(a.place.leaf, l.recordOf); !gone(rerr) {
+			err = errors.Join(err, rerr)
+		}
+		err = errors.Join(err, l.recordOf.Close())
 	}
 	if v, verr := a.file.current(); verr == nil {
 		held.state = slotFree
@@ -291,13 +305,16 @@ func (a *leaseAcquisition) occupy(l *Lease, o *observation) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, a.openError(err)
 	}
 	f, err := a.place.dir.OpenFileNoFollow(a.place.leaf, os.O_RDWR|openNonBlocking, 0)
 	if err != nil {
-		return false, err
+		return false, a.openError(err)
 	}
 	raw, err := readRecord(f, int64(len(text)))
+	if errors.Is(err, ErrTooLarge) {
+		err = nil
+	}
 	if err != nil || string(raw) != string(text) {
 		return false, errors.Join(err, f.Close()) // replaced by somebody: not ours to remove
 	}

@@ -16,6 +16,9 @@ import (
 // which it is looked at for the last time.
 const evictInfix = ".evict."
 
+// evictRandom is the length of that end, which is a rand.Text.
+const evictRandom = 26
+
 // unreadableGrace is the least time that a record without sense is given: its
 // maker may be writing it.
 const unreadableGrace = time.Second
@@ -99,6 +102,9 @@ func (o *observation) readTwice(size int64) (err error) {
 	return nil
 }
 
+// evicted is a name for a record that is evicted.
+func (p *place) evicted() string { return p.leaf + evictInfix + rand.Text() }
+
 // evict takes the record that was judged out of the way: to a name of its own,
 // where it is compared once more, and removed. What turns out to be another one is
 // put back. It returns false when somebody else was faster.
@@ -111,40 +117,25 @@ func (a *leaseAcquisition) evict(o *observation) (ok bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, a.place.removeGuard(guard)) }()
-	aside := a.place.leaf + evictInfix + rand.Text()
+	aside := a.place.evicted()
 	err = a.place.dir.MoveSame(a.place.leaf, aside, o.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return true, nil // its holder released it
 	case errors.Is(err, caproot.ErrChanged):
-		return false, a.putBack(aside)
+		return false, a.place.putBack(aside)
 	case err != nil:
 		return false, err
 	}
 	raw, err := readRecord(o.file, int64(len(o.text)))
 	if err == nil && string(raw) != string(o.text) {
-		return false, a.putBack(aside)
+		return false, a.place.putBack(aside)
 	}
 	if err == nil {
 		err = a.place.dir.RemoveSame(aside, o.file)
 	}
+	if gone(err) {
+		err = nil // out of the way all the same
+	}
 	return err == nil, err
-}
-
-// putBack gives a record that was moved aside by mistake its name again. Where
-// another one has the name by now, it stays aside, for people to see.
-func (a *leaseAcquisition) putBack(aside string) error {
-	f, _, err := a.place.openNamed(aside)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing was moved
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	err = a.place.dir.MoveSame(aside, a.place.leaf, f)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
 }

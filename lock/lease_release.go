@@ -17,6 +17,9 @@ const releaseLimit = 10 * time.Second
 // what a successor has; the error says so and matches ErrLeaseLost. After any other
 // error the lease is still held and renewed, and Release may be called again.
 func (l *Lease) Release() error {
+	if l.file == nil {
+		return nil // never acquired
+	}
 	ended, err := l.release()
 	if ended {
 		<-l.done
@@ -72,10 +75,7 @@ func (l *Lease) giveUp(ctx context.Context) (lost, err error) {
 // guard is for.
 func (l *Lease) removeRecord(old bool) (err error) {
 	if old {
-		guard, err := l.place.publishGuard()
-		if errors.Is(err, fs.ErrExist) {
-			return &BusyError{LockPath: l.place.lockPath, Guard: true}
-		}
+		guard, err := l.place.takeGuard()
 		if err != nil {
 			return err
 		}
@@ -102,12 +102,7 @@ func (l *Lease) end() {
 	l.alive.Store(false)
 	close(l.stop)
 	l.exit.Cancel()
-	l.state.Lock()
-	for _, cancel := range l.state.cancels {
-		cancel(ErrReleased)
-	}
-	l.state.cancels = nil
-	l.state.Unlock()
+	l.ctxs.end(ErrReleased)
 	l.recordOf.Close()
 	l.fence.Close()
 	l.file.close()

@@ -48,7 +48,7 @@ func wantFile(t testing.TB, path string, content []byte) {
 
 type fields map[string]any
 
-// cases 113 to 118: what a peer's payload says of its process is no evidence,
+// cases 113, 114, 115, 116, 117, 118: what a peer's payload says of its process is no evidence,
 // neither of life nor of death, be it this process's own id; createdAt decides
 // where it is valid, the time of modification where not, and the future is fresh.
 func TestPeerAge(t *testing.T) {
@@ -336,7 +336,7 @@ func TestPeerReleases(t *testing.T) {
 
 // watching counts the acquisitions at the front of a line.
 func (m *Manager) watching() int {
-	m.domain.mu.Lock()
-	defer m.domain.mu.Unlock()
-	return len(m.domain.lines)
+	m.domain().mu.Lock()
+	defer m.domain().mu.Unlock()
+	return len(m.domain().lines)
 }

@@ -154,25 +154,6 @@ func TestRefresh(t *testing.T) {
 	wantNames(t, dir)
 }
 
-// A release when a peer may judge the record stale waits for the peer's guard,
-// and makes one of its own where there is none.
-func TestReleasePastStale(t *testing.T) {
-	dir := t.TempDir()
-	r, m, ctx := openRoot(t, dir), NewManager(t.Name()), deadline(t)
-	l, err := m.Acquire(ctx, r, "target", Options{StaleAfter: time.Minute})
-	must(t, err)
-	h := l.(*handle).h
-	h.mu.Lock()
-	h.fresh = time.Now().Add(-time.Hour)
-	h.mu.Unlock()
-	must(t, os.Mkdir(dir+"/target.lock.reclaim", 0o755))
-	want(t, "release under a peer's guard", l.Release(), ErrBusy)
-	wantNames(t, dir, "target.lock", "target.lock.reclaim")
-	must(t, os.Remove(dir+"/target.lock.reclaim"))
-	must(t, l.Release())
-	wantNames(t, dir)
-}
-
 // A copy of a record with a witness, as a backup or a sync tool makes it, is no
 // witness: nobody locks it, and nobody is dead for that.
 func TestCopiedRecord(t *testing.T) {

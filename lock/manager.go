@@ -12,22 +12,29 @@ import (
 // Manager acquires locks in a domain. Managers of one domain know each other's
 // locks: they share by Owner, wait in one order, and find nested acquisitions.
 // Domains exclude each other only on disk, as processes do. A Manager is safe
-// for concurrent use.
+// for concurrent use. The zero value is that of the domain "".
 type Manager struct {
-	domain   *domain
+	shared   *domain
 	defaults Options
+}
+
+func (m *Manager) domain() *domain {
+	if m.shared == nil {
+		return domainOf("")
+	}
+	return m.shared
 }
 
 var defaultManager = NewManager("")
 
 // NewManager returns a manager of the domain of that name. The functions of
 // the package work in the domain "".
-func NewManager(domain string) *Manager { return &Manager{domain: domainOf(domain)} }
+func NewManager(domain string) *Manager { return &Manager{shared: domainOf(domain)} }
 
 // WithDefaults returns a manager of the same domain that takes from o what a
 // call does not give; see Options. LockPath and ShouldRemoveStale are never
 // taken: a default of RemoveIfUnchanged still needs the approval of each call.
-func (m *Manager) WithDefaults(o Options) *Manager { return &Manager{m.domain, o} }
+func (m *Manager) WithDefaults(o Options) *Manager { return &Manager{m.domain(), o} }
 
 // Acquire is the package's Acquire in the manager's domain.
 func (m *Manager) Acquire(ctx context.Context, r *caproot.Root, target string, o Options) (Lock, error) {
@@ -67,7 +74,7 @@ type HeldEntry struct {
 // Held lists the locks of the domain, the oldest first.
 func (m *Manager) Held() []HeldEntry {
 	held := []HeldEntry{}
-	for _, h := range m.domain.held() {
+	for _, h := range m.domain().held() {
 		held = append(held, h.entry())
 	}
 	sort.SliceStable(held, func(i, j int) bool { return held[i].Since.Before(held[j].Since) })
@@ -88,7 +95,7 @@ func (d *domain) held() []*hold {
 // removes the records that KeepRecord kept. Locks whose release failed before
 // are tried again. All failures are reported; what failed is still held.
 func (m *Manager) Drain(ctx context.Context) error {
-	return m.domain.drain(ctx, func(*hold) bool { return true })
+	return m.domain().drain(ctx, func(*hold) bool { return true })
 }
 
 func (d *domain) drain(ctx context.Context, chosen func(*hold) bool) error {
@@ -110,7 +117,7 @@ func (d *domain) drain(ctx context.Context, chosen func(*hold) bool) error {
 // callback starts any more. Handles answer ErrCompromised. Acquisitions at work
 // are left alone, with their guards.
 func (m *Manager) Reset() {
-	for _, h := range m.domain.held() {
+	for _, h := range m.domain().held() {
 		h.forget()
 	}
 }

@@ -66,9 +66,7 @@ func (h *hold) lose(err error) {
 	h.why = err
 	h.stopTimers()
 	close(h.lost)
-	for _, cancel := range h.cancels {
-		go cancel(err)
-	}
+	h.endContexts(err)
 	if h.o.OnCompromised != nil {
 		go h.o.OnCompromised(err)
 	}
@@ -80,22 +78,29 @@ func (h *hold) stopTimers() {
 	}
 }
 
-// onLoss has cancel called with the error when the lock is lost.
-func (h *hold) onLoss(l *handle, cancel func(error)) {
+// endContexts needs mu.
+func (h *hold) endContexts(cause error) {
+	for l := range h.told {
+		l.ctxs.end(cause)
+	}
+}
+
+// onLoss has the contexts of the handle end when the lock is lost.
+func (h *hold) onLoss(l *handle) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.why != nil {
-		go cancel(h.why)
+		l.ctxs.end(h.why)
 		return
 	}
-	if h.cancels == nil {
-		h.cancels = map[*handle]func(error){}
+	if h.told == nil {
+		h.told = map[*handle]struct{}{}
 	}
-	h.cancels[l] = cancel
+	h.told[l] = struct{}{}
 }
 
 func (h *hold) offLoss(l *handle) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.cancels, l)
+	delete(h.told, l)
 }

@@ -153,7 +153,7 @@ func (a *acquisition) openError(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case errors.Is(err, caproot.ErrSymlink), errors.Is(err, caproot.ErrEscape), errors.Is(err, caproot.ErrSpecial),
-		errors.Is(err, caproot.ErrHardlink), errors.Is(err, caproot.ErrMount),
+		errors.Is(err, caproot.ErrHardlink), errors.Is(err, caproot.ErrMount), errors.Is(err, syscall.EISDIR),
 		errors.Is(err, fs.ErrPermission) && !errors.Is(err, caproot.ErrPolicy):
 		return &RecordError{a.place.lockPath, err}
 	}
@@ -198,7 +198,7 @@ func (a *acquisition) legacy(f *os.File) (held bool, _ *obstacle, _ error) {
 		return false, nil, &RecordError{a.place.lockPath, err}
 	}
 	own := registry.holder(o.id) != nil
-	wait := &obstacle{kind: unproved, raw: raw, own: own}
+	wait := &obstacle{kind: unproved, raw: raw, own: own, id: o.id}
 	text, _, _ := splitRecord(raw)
 	age := ageOf(text, o.mtime)
 	now := time.Now()

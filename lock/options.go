@@ -27,7 +27,7 @@ type Options struct {
 	// judge the age by it, however long the lock is held: leave it out of locks
 	// that are held longer than StaleAfter.
 	Payload func(ctx context.Context) (any, error)
-	// Parse reads the JSON of another holder's record for callbacks and errors.
+	// Parse reads the JSON of another holder's record for callbacks and StaleError.
 	// It gets a copy of at most MaxRecordBytes. Its error ends the acquisition and
 	// comes back unchanged. Nil gives a map for an object and nil for all else.
 	Parse func(record []byte) (any, error)

@@ -48,6 +48,9 @@ type request struct {
 // rights, that the root is alive, and that no link has the record's name. It
 // returns the name of the record below the root.
 func (q *request) admit() (lockPath string, err error) {
+	if q.r == nil {
+		return "", errNoRoot("lock", q.target)
+	}
 	names := q.r.Policy().Names
 	refuse := func(err error) error { return &fs.PathError{Op: "lock", Path: q.target, Err: err} }
 	lockPath = q.o.LockPath
@@ -82,6 +85,10 @@ func (q *request) admit() (lockPath string, err error) {
 	}
 	return lockPath, q.refuseLink(lockPath)
 }
+
+// errNoRoot is the answer to a call without a Root, as package os answers calls
+// without a file.
+func errNoRoot(op, name string) error { return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid} }
 
 func (q *request) refuseLink(lockPath string) error {
 	exists, err := q.r.Lexists(lockPath)

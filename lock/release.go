@@ -1,8 +1,8 @@
 package lock
 
 import (
+	"bytes"
 	"errors"
-	"io/fs"
 	"time"
 )
 
@@ -12,13 +12,17 @@ func (h *hold) removeRecord() (ended bool, err error) {
 	// Whoever acquires next in this process locks the registry after the record
 	// had no name any more: the race detector sees by that what the kernel orders.
 	registry.holder(h.record.id)
-	if err := h.judge(h.record.unchanged()); err != nil {
+	o, err := look(h.record.file)
+	if err == nil {
+		err = h.judge(h.record.unchangedAs(&o))
+	}
+	if err != nil {
 		if ended = errors.Is(err, ErrCompromised); ended {
 			h.record.abandon()
 		}
 		return ended, err
 	}
-	leave, err := h.underGuard()
+	leave, err := h.underGuard(o.mtime)
 	if err != nil {
 		return false, err
 	}
@@ -36,18 +40,30 @@ func (h *hold) removeRecord() (ended bool, err error) {
 
 // underGuard takes the guard where a peer may take the record for stale: it
 // would compare it with what it has read, and remove it by name, while we do
-// the same. A guard that is there already is the peer at work. Within StaleAfter
-// of the last refresh no peer has reason to.
-func (h *hold) underGuard() (leave func() error, err error) {
-	if h.o.StaleAfter == Never || time.Since(h.fresh) <= h.o.StaleAfter {
+// the same. A guard that is there already is the peer at work. mtime is that of
+// the record.
+func (h *hold) underGuard(mtime time.Time) (leave func() error, err error) {
+	if !h.looksStale(mtime) {
 		return func() error { return nil }, nil
 	}
-	guard, err := h.place.publishGuard()
-	if errors.Is(err, fs.ErrExist) {
-		return nil, &BusyError{LockPath: h.place.lockPath, Guard: true}
-	}
+	guard, err := h.place.takeGuard()
 	if err != nil {
 		return nil, err
 	}
 	return func() error { return h.place.removeGuard(guard) }, nil
+}
+
+// looksStale judges one's own record as a peer does: by the date in it, or its
+// time of modification, against the wall clock, which may have been set. The
+// clock that is never set stands still while the machine sleeps, so it alone does
+// not tell either.
+func (h *hold) looksStale(mtime time.Time) bool {
+	if h.o.StaleAfter == Never {
+		return false
+	}
+	since := age{since: mtime}
+	if bytes.Contains(h.text, []byte(createdAt)) {
+		since = ageOf(h.text, mtime)
+	}
+	return since.unsure || since.stale(h.o.StaleAfter, time.Now()) || time.Since(h.fresh) > h.o.StaleAfter
 }

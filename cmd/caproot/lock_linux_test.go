@@ -204,3 +204,40 @@ func lockLost(t *testing.T, kind, code string) {
 		}
 	}
 }
+
+// Where locks prove nothing the status says so, of a lock and of none, and a dead
+// holder's record is not reclaimed.
+func TestLockStatusWithoutProof(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("ramfs", dir, "ramfs", 0, ""); err != nil {
+		t.Skipf("cannot mount ramfs: %v", err)
+	}
+	defer func() { must(t, syscall.Unmount(dir, syscall.MNT_DETACH)) }()
+	for where, trusted := range map[string]bool{dir: false, t.TempDir(): true} {
+		file := filepath.Join(where, "f")
+		status := func(state string) {
+			t.Helper()
+			var st lockState
+			must(t, json.Unmarshal([]byte(caprootRun(t, "", "lock-status", "--json", file).out), &st))
+			if st.State != state || st.Trusted != trusted {
+				t.Errorf("%+v, want %s", st, state)
+			}
+			text := caprootRun(t, "", "lock-status", file).out
+			if told := strings.Contains(text, "prove nothing"); told == trusted {
+				t.Errorf("in words: %s", text)
+			}
+		}
+		status("free")
+		h := hold(t, file)
+		must(t, h.Process.Kill())
+		_ = h.Wait()
+		if trusted {
+			status("dead")
+			continue
+		}
+		status("unknown")
+		if got := caprootRun(t, "", "lock-reclaim", file); got.code != exitNo {
+			t.Errorf("reclaim: %+v", got)
+		}
+	}
+}

@@ -126,6 +126,9 @@ func (s *session) describeLock(l lockState, st lock.Status) error {
 	if len(l.Holder) > 0 {
 		text += "; holder " + string(l.Holder)
 	}
+	if !st.Trusted {
+		text += "; locks of this file system prove nothing, so records are removed only by consent, under the guard"
+	}
 	if st.Guard != lock.Free {
 		text += "; a reclaim is under way: " + l.Guard
 	}

@@ -27,7 +27,10 @@ type contender struct {
 }
 
 func newContender(client *clientv3.Client, name string, o Options, now func() (time.Duration, error)) (*contender, error) {
-	if name == "" {
+	switch {
+	case client == nil:
+		return nil, fmt.Errorf("%w: no client", lock.ErrOption)
+	case name == "":
 		return nil, fmt.Errorf("%w: empty name", lock.ErrOption)
 	}
 	if err := o.complete(); err != nil {
@@ -67,6 +70,9 @@ func (c *contender) takeSeat(ctx context.Context) (*Lock, error) {
 		return err
 	})
 	if err != nil {
+		if s != nil { // ctx ended as it was granted
+			s.abandon()
+		}
 		return nil, err
 	}
 	err = c.reachFront(ctx, s)

@@ -47,7 +47,7 @@ var _ lock.Lock = (*Lock)(nil)
 // lock last. After that, up to a second goes into leaving the queue. A contender
 // whose own lease ran out meanwhile goes to the end of the queue.
 //
-// It returns ErrOption for a name that is empty and for options out of their range,
+// It returns ErrOption without a client, for an empty name and for options out of their range,
 // ErrNested when ctx tells that the caller holds the lock, and errors of the server
 // that waiting does not mend, such as a missing permission, unchanged.
 func Acquire(ctx context.Context, client *clientv3.Client, name string, o Options) (*Lock, error) {
@@ -84,6 +84,21 @@ func With(ctx context.Context, client *clientv3.Client, name string, o Options, 
 	return f(l.Context(ctx))
 }
 
+// released is the seat of what was never acquired.
+var released = func() *seat {
+	s := &seat{lost: make(chan struct{}), now: boottime.Now}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.cancel(lock.ErrReleased)
+	return s
+}()
+
+func (l *Lock) its() *seat {
+	if l.seat == nil {
+		return released
+	}
+	return l.seat
+}
+
 func hold(s *seat) *Lock {
 	s.held.Store(true)
 	l := &Lock{seat: s}
@@ -94,31 +109,31 @@ func hold(s *seat) *Lock {
 // Token is the create revision of the holder's key: greater than that of every
 // earlier holder, as long as the cluster keeps its data. One that was restored from
 // a backup may repeat revisions, unless it was told to bump them.
-func (l *Lock) Token() uint64 { return uint64(l.seat.revision) }
+func (l *Lock) Token() uint64 { return uint64(l.its().revision) }
 
 // Key is the holder's key.
-func (l *Lock) Key() string { return l.seat.key }
+func (l *Lock) Key() string { return l.its().key }
 
 // Held compares, in a transaction of the same cluster, that the lock is still held:
 // the transaction is refused by the server if it is not.
-func (l *Lock) Held() clientv3.Cmp { return l.seat.unchanged() }
+func (l *Lock) Held() clientv3.Cmp { return l.its().unchanged() }
 
 // Lost returns a channel that is closed when the lock is lost: when its lease was
 // not renewed in time, before the server gives it to another; within a third of the
 // TTL after somebody removed the key or the lease by hand. After a suspension of the
 // machine it is closed within a tenth of the TTL, or by the next call of a method.
 func (l *Lock) Lost() <-chan struct{} {
-	l.seat.standing()
-	return l.seat.lost
+	l.its().standing()
+	return l.its().lost
 }
 
 // Remaining is the time for which this holder may rely on the lock without another
 // renewal, zero once it was lost or released.
 func (l *Lock) Remaining() time.Duration {
-	if l.seat.standing() != nil {
+	if l.its().standing() != nil {
 		return 0
 	}
-	return max(0, l.seat.left())
+	return max(0, l.its().left())
 }
 
 // Verify asks the cluster, with its quorum. It returns nil while the lock is this
@@ -128,13 +143,13 @@ func (l *Lock) Verify(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := l.seat.standing(); err != nil {
+	if err := l.its().standing(); err != nil {
 		return err
 	}
-	ctx, stop := l.seat.within(ctx)
+	ctx, stop := l.its().within(ctx)
 	defer stop()
-	err := l.seat.confirm(ctx)
-	if serr := l.seat.standing(); serr != nil {
+	err := l.its().confirm(ctx)
+	if serr := l.its().standing(); serr != nil {
 		return serr
 	}
 	return err
@@ -144,13 +159,13 @@ func (l *Lock) Verify(ctx context.Context) error {
 // it, Acquire of the same lock returns ErrNested; other kinds of locks and their
 // ranks are not known.
 func (l *Lock) Context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(within(parent, l.seat))
-	end := func() { cancel(context.Cause(l.seat.ctx)) }
-	if l.seat.standing() != nil {
+	ctx, cancel := context.WithCancelCause(within(parent, l.its()))
+	end := func() { cancel(context.Cause(l.its().ctx)) }
+	if l.its().standing() != nil {
 		end()
 		return ctx
 	}
-	stop := context.AfterFunc(l.seat.ctx, end)
+	stop := context.AfterFunc(l.its().ctx, end)
 	context.AfterFunc(ctx, func() { stop() })
 	return ctx
 }
@@ -166,7 +181,7 @@ func (l *Lock) Release() error { return l.release(context.Background()) }
 func (l *Lock) release(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.released {
+	if l.released || l.seat == nil {
 		return nil
 	}
 	l.seat.standing() // a lease that has run out was lost, not released

@@ -67,7 +67,8 @@ type view struct {
 func (v *view) front() bool { return v.present && v.ahead == nil }
 
 // enter makes the key of the seat, if the condition holds. Made again after a lost
-// answer it finds the key of the first time.
+// answer it finds the key of the first time. One of that name under another lease
+// is somebody else's.
 func (s *seat) enter(ctx context.Context, condition clientv3.Cmp, record []byte) (v view, err error) {
 	own, front := clientv3.OpGet(s.key), clientv3.OpGet(s.queue, clientv3.WithFirstCreate()...)
 	answer, err := s.client.Txn(ctx).If(condition).
@@ -79,7 +80,7 @@ func (s *seat) enter(ctx context.Context, condition clientv3.Cmp, record []byte)
 	v.at = answer.Header.Revision
 	gets := answer.Responses[len(answer.Responses)-2:]
 	v.holder = first(gets[1].GetResponseRange().Kvs)
-	if kv := first(gets[0].GetResponseRange().Kvs); kv != nil {
+	if kv := first(gets[0].GetResponseRange().Kvs); kv != nil && kv.Lease == int64(s.lease) {
 		s.revision = kv.CreateRevision
 		v.present = true
 		if v.holder.CreateRevision != s.revision {
