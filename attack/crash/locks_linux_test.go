@@ -169,7 +169,7 @@ func (s *scene) counts(l ledger) error {
 // the dead one before, and may be killed in that.
 func reclaimWork(acquire acquirer) *work {
 	return &work{
-		name: "reclaim", lacks: []string{"", "", "tmpfile", "openat2"}, rest: 4, litter: 2,
+		name: "reclaim", lacks: []string{"", "", "tmpfile", "openat2"}, rest: 4, litter: 2, once: true,
 		live: func(s *scene) error {
 			s.ready()
 			if _, _, err := acquire(context.Background(), s); err != nil {
