@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/caproot/caproot"
@@ -78,6 +79,13 @@ func listingVerbs(r *caproot.Root) []verb {
 				found = append(found, e.Path(), info)
 			}
 			return found, nil
+		}},
+		{"Watch", func(n, o string) (any, error) {
+			w, err := r.Watch(n, filepath.Base(o))
+			if err != nil {
+				return nil, err
+			}
+			return nil, w.Close()
 		}},
 		{"Walk", func(n, _ string) (any, error) {
 			var found []any
