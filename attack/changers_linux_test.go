@@ -67,6 +67,12 @@ func publishingVerbs(r *caproot.Root) []verb {
 			_, err := b.Commit(ctx)
 			return err
 		}),
+	}
+}
+
+// unnamedVerbs name files that had none, and what is like it.
+func unnamedVerbs(r *caproot.Root) []verb {
+	return []verb{
 		changing("CopyFS", func(n, _ string) error {
 			return r.CopyFS(n, fstest.MapFS{"new": {Data: content}, "b/new": {Data: content}})
 		}),

@@ -97,14 +97,7 @@ func grantVerbs(r *caproot.Root) []verb {
 // lockVerbs make records and guards beside the name, and take them away.
 func lockVerbs(r *caproot.Root) []verb {
 	ctx := context.Background()
-	m, ours := lock.NewManager("attack"), lock.NewManager("")
-	leases := func(n string, use func(*lock.Lease) error) error {
-		l, err := lock.AcquireLease(ctx, r, n, lock.LeaseOptions{TTL: lock.MinTTL})
-		if err != nil {
-			return err
-		}
-		return errors.Join(use(l), giveUp(l))
-	}
+	m := lock.NewManager("attack")
 	return []verb{
 		changing("lock.TryAcquire", func(n, _ string) error {
 			l, err := m.TryAcquire(ctx, r, n, lock.Options{})
@@ -128,9 +121,9 @@ func lockVerbs(r *caproot.Root) []verb {
 			return fmt.Sprintf("%+v", s), err
 		}},
 		changing("lock.Sweep", func(n, _ string) error { _, err := lock.Sweep(r, n); return err }),
-		changing("lock.AcquireLease", func(n, _ string) error { return leases(n, func(*lock.Lease) error { return nil }) }),
+		changing("lock.AcquireLease", func(n, _ string) error { return leased(r, n, func(*lock.Lease) error { return nil }) }),
 		changing("Fenced", func(n, o string) error {
-			return leases(n, func(l *lock.Lease) error {
+			return leased(r, n, func(l *lock.Lease) error {
 				fenced, err := r.Fenced(l)
 				if err != nil {
 					return err
@@ -140,8 +133,24 @@ func lockVerbs(r *caproot.Root) []verb {
 				return err
 			})
 		}),
+	}
+}
+
+// leased uses a lease of the name.
+func leased(r *caproot.Root, name string, use func(*lock.Lease) error) error {
+	l, err := lock.AcquireLease(context.Background(), r, name, lock.LeaseOptions{TTL: lock.MinTTL})
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(l), giveUp(l))
+}
+
+// builtVerbs are of packages that use all of the above.
+func builtVerbs(r *caproot.Root) []verb {
+	ours := lock.NewManager("")
+	return []verb{
 		changing("state.UpdateBytes", func(n, _ string) error {
-			err := state.UpdateBytes(ctx, r, n, func(context.Context, []byte) ([]byte, error) { return content, nil },
+			err := state.UpdateBytes(context.Background(), r, n, func(context.Context, []byte) ([]byte, error) { return content, nil },
 				state.Options{Timeout: time.Millisecond, Durability: caproot.DurabilityNone})
 			if err != nil {
 				ours.Reset() // a lock whose record is not to be reached is still held

@@ -17,7 +17,8 @@ type verb struct {
 
 // verbsOf are the verbs on a root under attack.
 func verbsOf(r *caproot.Root, a *arena) []verb {
-	return slices.Concat(readingVerbs(r), publishingVerbs(r), inPlaceVerbs(r), namingVerbs(r), copyingVerbs(r, a.calm, a.sink), grantVerbs(r), lockVerbs(r))
+	return slices.Concat(readingVerbs(r), publishingVerbs(r), unnamedVerbs(r), inPlaceVerbs(r), namingVerbs(r),
+		copyingVerbs(r, a.calm, a.sink), grantVerbs(r), lockVerbs(r), builtVerbs(r))
 }
 
 // nameless are the methods of Root that resolve no name.
