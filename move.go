@@ -29,6 +29,11 @@ type MoveOptions struct {
 	// and symbolic links are kept as far as the system and Policy.Modes let them.
 	// If something under the old name changed meanwhile it stays there, and with
 	// ErrChanged both names exist. It cannot be canceled.
+	//
+	// A process that is killed in it leaves the object whole under one of the names:
+	// under the new one as soon as that exists, and then all or a part of it under
+	// the old one too. Before that, a directory or link may lie half copied beside
+	// the new name, under the name of a stage, which Sweep leaves alone.
 	CrossDevice bool
 }
 

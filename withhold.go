@@ -121,6 +121,9 @@ func (b *withholding) add(name string) error {
 	if err != nil {
 		return nameError(err)
 	}
+	if !shape.DotDot {
+		b.text(shape.Path)
+	}
 	w := walker{sys: b.r.sys, root: b.r.dir, profile: p.Names, links: max(LinksFollow, p.Links, p.MutationLinks)}
 	defer w.close()
 	w.rest = shape.Path
@@ -149,6 +152,18 @@ func (b *withholding) add(name string) error {
 	return ErrUnstable
 }
 
+// text withholds a name as it is spelled: a link on its way now may be a
+// directory later.
+func (b *withholding) text(path string) {
+	node := b.start
+	for name, rest := pathsafe.Next(path, b.r.policy.Names); name != ""; name, rest = pathsafe.Next(rest, b.r.policy.Names) {
+		node = node.grow(name)
+	}
+	if node != b.start {
+		node.withheld = true
+	}
+}
+
 // step goes on to one name. It is done when the name is withheld.
 func (b *withholding) step(w *walker, name string) (done bool, err error) {
 	st, err := w.sys.stat(w.here(), name, false)
@@ -172,11 +187,25 @@ func (b *withholding) step(w *walker, name string) (done bool, err error) {
 		}
 		return false, err
 	case !missing && st.isDir():
-		return false, w.enter(name)
+		return false, b.enter(w, name)
 	case !missing && next == "":
 		return true, b.object(w, name)
 	}
 	return true, b.missing(w, name)
+}
+
+// enter goes into a directory, and not through a link that took its name just
+// now: then the name would not be noted.
+func (b *withholding) enter(w *walker, name string) error {
+	dir, err := w.sys.openDir(w.here(), name)
+	switch {
+	case err == nil:
+		return w.push(dir, name)
+	case maybeLink(err), errors.Is(err, fs.ErrNotExist):
+		w.rest = joinCanonical(name, w.rest) // look again
+		return nil
+	}
+	return err
 }
 
 // way notes every directory the walk came through and returns the node of

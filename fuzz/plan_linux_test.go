@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,7 +39,13 @@ func decodePlan(data []byte) (policy byte, steps []step) {
 	}
 	policy, data = data[0], data[1:]
 	for ; len(data) >= 4 && len(steps) < 24; data = data[4:] {
-		steps = append(steps, step{int(data[0]) % len(planVerbs), planNames[int(data[1])%len(planNames)], planNames[int(data[2])%len(planNames)], data[3]})
+		s := step{verb: int(data[0]) % (len(planVerbs) + len(hostileSteps)), arg: data[3]}
+		names := planNames
+		if s.isHostile() {
+			names = hostileNames
+		}
+		s.a, s.b = names[int(data[1])%len(names)], names[int(data[2])%len(names)]
+		steps = append(steps, s)
 	}
 	return policy, steps
 }
@@ -49,21 +56,19 @@ func plan(policy byte, words ...string) []byte {
 	for i := 0; i+2 < len(words); i += 3 {
 		for v := range planVerbs {
 			if planVerbs[v].name == words[i] {
-				data = append(data, byte(v), index(words[i+1]), index(words[i+2]), byte(i))
+				data = append(data, byte(v), index(planNames, words[i+1]), index(planNames, words[i+2]), byte(i))
+			}
+		}
+		for v := range hostileSteps {
+			if hostileSteps[v].name == words[i] {
+				data = append(data, byte(len(planVerbs)+v), index(hostileNames, words[i+1]), index(hostileNames, words[i+2]), 4)
 			}
 		}
 	}
 	return data
 }
 
-func index(name string) byte {
-	for i, n := range planNames {
-		if n == name {
-			return byte(i)
-		}
-	}
-	return 0
-}
+func index(names []string, name string) byte { return byte(max(slices.Index(names, name), 0)) }
 
 // roots is what os.Root and caproot.Root have in common.
 type roots interface {
@@ -195,13 +200,18 @@ func planPolicy(b byte) caproot.Policy {
 	return all[int(b)%len(all)]
 }
 
-// FuzzPlan: no plan of verbs, under any policy, reads, changes or makes
-// anything outside. Names long enough for the walk give the same answers and
+// FuzzPlan: no plan of verbs, under any policy, whatever a peer does to the tree
+// between two of them, reads, changes or makes anything outside. Names long enough for the walk give the same answers and
 // the same tree as short ones, and under Compat os.Root succeeds and fails
 // alike, where docs/compat.md does not say otherwise.
 func FuzzPlan(f *testing.F) {
 	for _, seed := range planSeeds() {
 		f.Add(seed)
+	}
+	for policy := range byte(5) {
+		for _, seed := range hostileSeeds(policy) {
+			f.Add(seed)
+		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, steps := decodePlan(data)
@@ -216,6 +226,13 @@ func FuzzPlan(f *testing.F) {
 		sealed := [3]string{planTree(t, kernel+"/outside", true), planTree(t, walker+"/outside", true), planTree(t, kernel+"/root", false)}
 		twins := p == caproot.Compat()
 		for i, s := range steps {
+			if s.isHostile() {
+				s.attack(kernel)
+				s.attack(walker)
+				s.attack(theirs)
+				sealed[2] = planTree(t, kernel+"/root", false)
+				continue
+			}
 			text, err := planVerbs[s.verb].call(a, s)
 			long := s
 			long.a, long.b = padded(s.a), padded(s.b)
@@ -224,7 +241,7 @@ func FuzzPlan(f *testing.F) {
 			mustBeSafe(t, s, text2, err2, walker)
 			mine := planTree(t, kernel+"/root", false)
 			if caproot.Code(err) != caproot.Code(err2) || text != text2 || mine != planTree(t, walker+"/root", false) {
-				t.Fatalf("step %d, %s(%q, %q): %q %v, by the walk %q %v\n%s\n%s", i, planVerbs[s.verb].name, s.a, s.b, text, err, text2, err2,
+				t.Fatalf("step %d, %s(%q, %q): %q %v, by the walk %q %v\n%s\n%s", i, s.name(), s.a, s.b, text, err, text2, err2,
 					mine, planTree(t, walker+"/root", false))
 			}
 			if twins {

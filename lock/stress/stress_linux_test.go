@@ -14,11 +14,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/caproot/caproot"
+	"github.com/caproot/caproot/internal/testfs"
 	"github.com/caproot/caproot/lock"
 )
 
@@ -32,24 +32,16 @@ const (
 
 // board is memory that all processes of a stress run share.
 type board struct {
-	inside atomic.Int64 // the process in the section, 0 if none
-	stop   atomic.Int64
+	inside *atomic.Int64 // the process in the section, 0 if none
+	stop   *atomic.Int64
 }
 
 func openBoard(name string) (*board, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	counters, err := testfs.SharedCounters(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if err := f.Truncate(4096); err != nil {
-		return nil, err
-	}
-	memory, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, err
-	}
-	return (*board)(unsafe.Pointer(&memory[0])), nil
+	return &board{&counters[0], &counters[1]}, nil
 }
 
 // eventLog is one file that all processes append whole lines to: the order of
