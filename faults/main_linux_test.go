@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // inside is set in the process that has mounts of its own.
@@ -16,6 +18,11 @@ const inside = "CAPROOT_FAULTS_INSIDE"
 // test leaves no mount.
 func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 || os.Getenv(inside) != "" {
+		// A hang would outlast the process, in a file system that waits for it.
+		time.AfterFunc(4*time.Minute, func() {
+			unmountAll()
+			panic("a test hangs")
+		})
 		os.Exit(m.Run())
 	}
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
@@ -30,4 +37,14 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(cmd.ProcessState.ExitCode())
+}
+
+// unmountAll takes away what is mounted from this process.
+func unmountAll() {
+	table, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); strings.Contains(line, " fuse.faultfs ") && len(fields) > 4 {
+			syscall.Unmount(fields[4], syscall.MNT_FORCE|syscall.MNT_DETACH)
+		}
+	}
 }

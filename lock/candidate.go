@@ -21,6 +21,7 @@ type candidate struct {
 	payload []byte // the beginning of bytes
 	witness bool   // its maker holds the system's lock on it
 	view    byte   // how the file system looked, for the witness line
+	durable bool   // its content is flushed
 }
 
 var errSwept = errors.New("the private record was swept away")
@@ -104,6 +105,7 @@ func (c *candidate) write(p *place, payload []byte, durable bool) error {
 	}
 	old := len(c.bytes)
 	c.bytes, c.payload = record, record[:len(payload):len(payload)]
+	c.durable = durable
 	if c.file == nil {
 		return nil
 	}
@@ -165,6 +167,9 @@ func (c *candidate) createPlain(p *place, name string) error {
 	if err == nil {
 		c.id = o.id
 		_, err = f.WriteAt(c.bytes, 0)
+	}
+	if err == nil && c.durable {
+		err = f.Sync()
 	}
 	if err != nil {
 		err = errors.Join(err, p.dir.RemoveSame(name, f), f.Close())

@@ -104,7 +104,9 @@ func (f *FS) Mount(point string) (unmount func(), err error) {
 	if err := s.WaitMount(); err != nil {
 		return nil, fmt.Errorf("mount: %w", err)
 	}
-	return func() { syscall.Unmount(point, syscall.MNT_DETACH) }, nil
+	// By force, because who has a file open here and ends would wait for a server
+	// that is ending too.
+	return func() { syscall.Unmount(point, syscall.MNT_FORCE|syscall.MNT_DETACH) }, nil
 }
 
 // Set puts a rule in force, nil for none, and counts and logs from anew.
