@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -211,13 +212,13 @@ func (c *candidate) unchanged() error {
 		now = make([]byte, len(c.bytes))
 	}
 	n, err := c.file.ReadAt(now[:len(c.bytes)], 0)
-	if err != nil && n == len(c.bytes) {
-		err = nil
-	}
-	if o.size != int64(len(c.bytes)) || string(now[:n]) != string(c.bytes) {
+	switch {
+	case err != nil && err != io.EOF && n < len(c.bytes):
+		return err // that says nothing about the content
+	case o.size != int64(len(c.bytes)) || string(now[:n]) != string(c.bytes):
 		return errRewritten
 	}
-	return err
+	return nil
 }
 
 var (
