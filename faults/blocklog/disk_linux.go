@@ -2,6 +2,8 @@ package blocklog
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -49,7 +51,7 @@ func (d *Disk) String() string { return "blocklog" }
 // Attach serves the disk at an empty directory and returns the path of a loop
 // device with it, and what ends both. The device must not be in use then.
 func (d *Disk) Attach(dir string) (device string, detach func(), err error) {
-	s, err := fuse.NewServer(d, dir, &fuse.MountOptions{DirectMountStrict: true, DisableXAttrs: true, DisableSplice: true})
+	s, err := fuse.NewServer(d, dir, &fuse.MountOptions{DirectMountStrict: true, DisableXAttrs: true, DisableSplice: true, Logger: log.New(io.Discard, "", 0)})
 	if err != nil {
 		return "", nil, err
 	}

@@ -2,6 +2,8 @@ package faultfs
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"sync"
 	"syscall"
@@ -95,6 +97,7 @@ func (f *FS) Mount(point string) (unmount func(), err error) {
 		DisableXAttrs:      true,
 		DisableSplice:      true,
 		DisableReadDirPlus: true,
+		Logger:             log.New(io.Discard, "", 0),
 		EnableLocks:        f.o.Locks != LocksByKernel,
 	})
 	if err != nil {
