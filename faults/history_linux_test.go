@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/caproot/caproot"
@@ -24,16 +26,15 @@ type span struct{ begun, done int }
 // history is what was written to a file system, and when it was durable.
 type history struct {
 	disk   *blocklog.Disk
-	root   *caproot.Root
+	root   *caproot.Root // waits for the directory
+	lazy   *caproot.Root // waits for the content only
 	random *rand.Rand
-	calls  int
 
 	versions map[string][]span // of names that are replaced
 	log      []span            // of records appended to "log"
 	moves    []span            // of "m" from one directory to the other, from "d0" on
 	counts   []span            // of the counter in "n.json"
 	tokens   map[uint64]int    // of leases: when they were returned
-	records  []span            // of durable sidecars
 }
 
 func newHistory(t *testing.T, d *blocklog.Disk, dir string, random *rand.Rand) *history {
@@ -41,8 +42,7 @@ func newHistory(t *testing.T, d *blocklog.Disk, dir string, random *rand.Rand) *
 	for _, sub := range []string{"/d0", "/d1"} {
 		must(t, os.Mkdir(dir+sub, 0o755))
 	}
-	h := &history{disk: d, root: opened(t, dir, durable()), random: random, versions: map[string][]span{}, tokens: map[uint64]int{}}
-	t.Cleanup(func() { h.root.Close() })
+	h := &history{disk: d, root: opened(t, dir, durable()), lazy: opened(t, dir, caproot.Workspace()), random: random, versions: map[string][]span{}, tokens: map[uint64]int{}}
 	h.begin("m")
 	_, err := h.root.Put("d0/m", h.content("m"), caproot.PutOptions{})
 	must(t, err)
@@ -58,7 +58,25 @@ func (h *history) begin(name string) {
 func (h *history) done(name string) {
 	v := h.versions[name]
 	v[len(v)-1].done = h.disk.Position()
-	h.calls++
+}
+
+// close ends the use of the file system.
+func (h *history) close() {
+	h.root.Close()
+	h.lazy.Close()
+}
+
+// durable is how many results must be there at the end.
+func (h *history) durable() int {
+	n := len(h.tokens)
+	for _, spans := range append(slices.Collect(maps.Values(h.versions)), h.log, h.moves, h.counts) {
+		for _, s := range spans {
+			if s.done >= 0 {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // content is that of the version of a name that was begun last.
@@ -75,8 +93,12 @@ func (h *history) step(t *testing.T) {
 	name := fmt.Sprintf("f%d", h.random.IntN(5))
 	switch h.random.IntN(9) {
 	case 0, 1, 2:
+		r := h.root
+		if h.random.IntN(3) == 0 {
+			r = h.lazy
+		}
 		h.begin(name)
-		receipt, err := h.root.Put(name, h.content(name), caproot.PutOptions{Digest: true})
+		receipt, err := r.Put(name, h.content(name), caproot.PutOptions{Digest: true})
 		must(t, err)
 		if receipt.Durability == caproot.DurabilityDir {
 			h.done(name)
@@ -104,13 +126,11 @@ func (h *history) step(t *testing.T) {
 		h.tokens[l.Token()] = h.disk.Position()
 		must(t, l.Release())
 	case 8:
-		h.records = append(h.records, span{h.disk.Position(), -1})
 		payload := func(context.Context) (any, error) { return "the holder", nil }
 		l, err := lock.TryAcquire(t.Context(), h.root, "locked", lock.Options{Durable: true, Payload: payload})
 		must(t, err)
 		must(t, l.Release())
 	}
-	h.calls++
 }
 
 // batch is of 3 files, flushed each, or of 40, flushed with the file system.
