@@ -2,6 +2,7 @@ package faults
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,10 +23,13 @@ func TestMain(m *testing.M) {
 			os.Exit(play(role))
 		}
 		// A hang would outlast the process, in a file system that waits for it.
-		time.AfterFunc(4*time.Minute, func() {
-			unmountAll()
-			panic("a test hangs")
-		})
+		flag.Parse()
+		if limit := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration); limit > 0 {
+			time.AfterFunc(limit*9/10, func() {
+				unmountAll()
+				panic("a test hangs")
+			})
+		}
 		os.Exit(m.Run())
 	}
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
