@@ -54,7 +54,8 @@ func (r *Root) Rename(oldName, newName string) error {
 // the name was given to another one meanwhile, or is not where it was moved to
 // any more. With another error after the move, as from a directory flush, the
 // receipt's Published is not Unpublished. It returns ErrUnsupported where no call
-// refuses to replace.
+// refuses to replace. A loss of power before Move returns can leave both names on
+// some file systems (btrfs), never none.
 func (r *Root) Move(from, to string, o MoveOptions) (identity.Receipt, error) {
 	return r.move(&verbMove, from, to, o)
 }

@@ -29,6 +29,8 @@ type history struct {
 	root   *caproot.Root // waits for the directory
 	lazy   *caproot.Root // waits for the content only
 	random *rand.Rand
+	// twoNames is set where a move that had not returned can leave both names.
+	twoNames bool
 
 	versions map[string][]span // of names that are replaced
 	log      []span            // of records appended to "log"
@@ -213,6 +215,9 @@ func (h *history) judgeMove(dir string, position int, note func(string, ...any))
 		}
 	}
 	if low < 0 {
+		return
+	}
+	if h.twoNames && low < high && len(at) == 2 {
 		return
 	}
 	if len(at) != 1 || low == high && !at[low%2] {
