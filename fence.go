@@ -31,9 +31,6 @@ type Fence interface {
 //
 // Without a fence the error matches fs.ErrInvalid.
 func (r *Root) Fenced(f Fence) (*Root, error) {
-	if f == nil {
-		return nil, &fs.PathError{Op: verbFenced.name, Path: ".", Err: fs.ErrInvalid}
-	}
 	var c call
 	if err := c.begin(r, &verbFenced, "."); err != nil {
 		return nil, err

@@ -232,12 +232,3 @@ func (s *beforeExchange) rename(from handle, name string, to handle, newName str
 	}
 	return s.system.rename(from, name, to, newName, how)
 }
-
-// A Root that nothing fences in is not what was asked for.
-func TestNoFence(t *testing.T) {
-	r, err := Open(t.TempDir(), Workspace())
-	must(t, err)
-	defer r.Close()
-	_, err = r.Fenced(nil)
-	want(t, "Fenced", err, fs.ErrInvalid)
-}

@@ -206,7 +206,15 @@ func TestEnemy(t *testing.T) {
 	must(t, lease.Release())
 	_, err = Sweep(r, ".")
 	must(t, err)
-	wantNames(t, dir, ".caproot")
+	// What the enemy slipped under a record that was moved to be kept stays aside,
+	// if it is none.
+	for _, name := range names(t, dir) {
+		info, err := os.Lstat(dir + "/" + name)
+		must(t, err)
+		if name != ".caproot" && (info.Mode().IsRegular() || !strings.HasPrefix(name, privatePrefix)) {
+			t.Errorf("left: %s %v", name, info.Mode())
+		}
+	}
 	must(t, r.Close())
 	wantNoMore(t, files, routines)
 }

@@ -47,9 +47,9 @@ type Status struct {
 	Stale bool
 	// Own is set when this process holds the lock.
 	Own bool
-	// Trusted tells that locks of the file system are taken for proof. Where it is
-	// false nobody is proved dead, and it is false where the directory of the
-	// record is missing.
+	// Trusted tells that the lock on the record is taken for proof: its file system
+	// is of a known kind, and was not seen to grant a lock twice. Where it is false
+	// nobody is proved dead. Without a record it is false.
 	Trusted bool
 }
 
@@ -76,7 +76,7 @@ func Inspect(ctx context.Context, r *caproot.Root, target string, o Options) (St
 	}
 	defer q.place.close()
 	a := acquisition{request: &q}
-	s := Status{LockPath: q.place.lockPath, Trusted: q.place.trusted()}
+	s := Status{LockPath: q.place.lockPath}
 	if s.Guard, err = a.guardState(); err != nil {
 		return s, err
 	}
@@ -127,7 +127,7 @@ func (a *acquisition) recordState(s *Status) error {
 	age := ageOf(raw, o.mtime)
 	s.Since, s.Stale = age.since, age.stale(a.o.StaleAfter, time.Now())
 	s.Payload, _, _ = splitRecord(raw)
-	s.Own, s.Trusted = registry.holder(o.id) != nil, s.Trusted && trusted(f)
+	s.Own, s.Trusted = registry.holder(o.id) != nil, trusted(f) && devices.of(o.id.dev).maker() != makePlain
 	switch err := flock(f, false); {
 	case err == errLocked:
 		s.State = Held

@@ -100,17 +100,6 @@ func (p *place) locksWork(name string, f *os.File) (bool, error) {
 	return false, nil
 }
 
-// trusted reports whether locks in the directory are taken for proof: its file
-// system is of a known kind, and was not seen to grant a lock twice.
-func (p *place) trusted() bool {
-	dir, err := p.dir.Open(".")
-	if err != nil {
-		return false
-	}
-	defer dir.Close()
-	return trusted(dir) && devices.of(p.id.dev).maker() != makePlain
-}
-
 // trusted reports whether the lock of the file is proof.
 func trusted(f *os.File) bool {
 	_, proof := viewOf(f)

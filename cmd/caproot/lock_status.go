@@ -126,7 +126,7 @@ func (s *session) describeLock(l lockState, st lock.Status) error {
 	if len(l.Holder) > 0 {
 		text += "; holder " + string(l.Holder)
 	}
-	if !st.Trusted {
+	if st.State != lock.Free && !st.Trusted {
 		text += "; locks of this file system prove nothing, so records are removed only by consent, under the guard"
 	}
 	if st.Guard != lock.Free {
