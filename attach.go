@@ -21,9 +21,9 @@ func (p *publication) attach() (identity.Publication, error) {
 			return 0, err
 		}
 		if !p.exists {
-			err := p.attachNew()
+			how, err := p.attachNew()
 			if err == nil {
-				return identity.Created, nil
+				return how, nil
 			}
 			if !errors.Is(err, fs.ErrExist) || p.o.NoReplace {
 				return 0, err
@@ -66,31 +66,36 @@ func (p *publication) permit() error {
 }
 
 // attachNew names the file where nothing is; EEXIST when something is.
-func (p *publication) attachNew() error {
+// Where no call refuses to replace, and the caller does not mind, it is renamed.
+func (p *publication) attachNew() (identity.Publication, error) {
 	c := p.c
 	if p.temp == "" {
-		err := c.r.sys.publish(p.file, c.dir, c.leaf)
+		err := p.settled(c.r.sys.publish(p.file, c.dir, c.leaf))
 		if err == nil || !notHere(err) {
-			return err
+			return identity.Created, err
 		}
 		if err := p.copyToNamed(); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err := p.checkTemp(); err != nil {
-		return err
+		return 0, err
 	}
 	err := moveNew(c.r.sys, c.dir, p.temp, c.dir, c.leaf)
+	if errors.Is(err, ErrUnsupported) && !p.o.NoReplace && c.r.policy.Rights&Replace != 0 {
+		p.lose("no-replace")
+		return identity.Renamed, p.replace()
+	}
 	if errors.Is(err, errBothNames) {
 		p.lose("cleanup")
 		err = nil
 	}
-	if err != nil {
-		return err
+	if err = p.settled(err); err != nil {
+		return 0, err
 	}
 	p.temp = ""
 	p.verify()
-	return nil
+	return identity.Created, nil
 }
 
 // errBothNames is moveNew's answer when the new name is there and the old one
@@ -111,8 +116,16 @@ func moveNew(sys system, from handle, name string, to handle, newName string) er
 	if !st.isRegular() {
 		return &detail{ErrUnsupported, "no rename that refuses to replace", err}
 	}
-	if err := sys.link(from, name, to, newName); err != nil {
-		return err
+	if lerr := sys.link(from, name, to, newName); lerr != nil {
+		now, serr := sys.stat(to, newName, false)
+		switch {
+		case serr == nil && now.sameNumbers(&st) && !errors.Is(lerr, fs.ErrExist):
+			// A reply was lost. Without the old name it is a whole move whose reply was.
+			sys.remove(from, name, false)
+		case noLink(lerr):
+			return &detail{ErrUnsupported, "no rename that refuses to replace, and no hard link", lerr}
+		}
+		return lerr
 	}
 	if err := sys.remove(from, name, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &detail{errBothNames, err.Error(), err}
@@ -140,11 +153,27 @@ func (p *publication) attachOver() (identity.Publication, error) {
 // replace renames over what the target names.
 func (p *publication) replace() error {
 	c := p.c
-	if err := c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, replacing); err != nil {
+	if err := p.settled(c.r.sys.rename(c.dir, p.temp, c.dir, c.leaf, replacing)); err != nil {
 		return err
 	}
 	p.temp = ""
 	p.verify()
+	return nil
+}
+
+// settled is what the answer of a call that gives the target its file comes to. A
+// server can lose its reply: then the call fails and the target names the file all
+// the same. The publication goes on and tells that failure at its end.
+func (p *publication) settled(err error) error {
+	if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) || noFlag(err) || notHere(err) {
+		return err
+	}
+	mine, merr := p.c.r.sys.stat(p.file, "", false)
+	named, nerr := p.c.r.sys.stat(p.c.dir, p.c.leaf, false)
+	if merr != nil || nerr != nil || !named.sameNumbers(&mine) {
+		return err
+	}
+	p.late = err
 	return nil
 }
 
@@ -203,7 +232,12 @@ func (p *publication) markStage() error {
 			return nil
 		}
 		name := prefix + rand.Text()
-		switch err := moveNew(c.r.sys, c.dir, p.temp, c.dir, name); {
+		err := moveNew(c.r.sys, c.dir, p.temp, c.dir, name)
+		if errors.Is(err, ErrUnsupported) {
+			// Nothing has the random name.
+			err = c.r.sys.rename(c.dir, p.temp, c.dir, name, replacing)
+		}
+		switch {
 		case err == nil:
 			p.temp = name
 		case !errors.Is(err, fs.ErrExist):

@@ -19,8 +19,9 @@ const (
 	// BarrierFiles flushes each file, at most 16 at a time.
 	BarrierFiles
 	// BarrierFileSystem flushes the whole file system, other programs' files too
-	// (syncfs). Where that is missing or does not tell errors (before Linux 5.8)
-	// each file is flushed.
+	// (syncfs). Where that is missing, does not tell errors (before Linux 5.8) or
+	// does not reach stable storage (FUSE, network and FAT file systems) each file
+	// is flushed.
 	BarrierFileSystem
 )
 
@@ -246,7 +247,8 @@ func (k *batchCommit) flush() error {
 	return flushFiles(files)
 }
 
-// flushSystems flushes the file systems of files. It returns those of a kernel
+// flushSystems flushes the file systems of files. It returns the files for which
+// that says nothing: of a file system where the call flushes nothing, or a kernel
 // before Linux 5.8, of which it is not known whether their writes failed: that
 // is as old as the mount id in the answer of statx.
 func flushSystems(system fsSyncer, files []*Staged) (left []*Staged, err error) {
@@ -260,10 +262,15 @@ func flushSystems(system fsSyncer, files []*Staged) (left []*Staged, err error) 
 		case st.mount == 0:
 			left = append(left, s)
 		case !flushed[st.dev]:
-			if err := system.syncFS(s.p.file); err != nil {
+			err := system.syncFS(s.p.file)
+			switch {
+			case err == nil:
+				flushed[st.dev] = true
+			case notHere(err):
+				left = append(left, s)
+			default:
 				return nil, s.c.fail(err)
 			}
-			flushed[st.dev] = true
 		}
 	}
 	return left, nil

@@ -77,7 +77,8 @@ type beneathOpener interface {
 	openBeneath(dir handle, path string, how openHow, perm fs.FileMode, rule beneathRule) (handle, error)
 }
 
-// fsSyncer flushes the whole file system of an open file, and tells its errors.
+// fsSyncer flushes the whole file system of an open file, and tells its errors. It
+// answers as one that lacks the call where that would not reach stable storage.
 type fsSyncer interface {
 	syncFS(file handle) error
 }

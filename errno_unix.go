@@ -32,6 +32,10 @@ func noFlag(err error) bool {
 	return err == syscall.ENOSYS || err == syscall.EINVAL || err == syscall.EOPNOTSUPP || err == syscall.ENOTSUP
 }
 
+// noLink is true when a second name of a file cannot be had here: EPERM is the
+// answer of file systems without hard links (link(2)).
+func noLink(err error) bool { return err == syscall.EPERM || noFlag(err) }
+
 // noDirSync is true when a directory cannot be flushed here: no such operation,
 // or no permission to list it. EIO and the like are failures.
 func noDirSync(err error) bool {

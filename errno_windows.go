@@ -25,6 +25,9 @@ func notHere(err error) bool {
 // noFlag is true when a way to rename is not supported here.
 func noFlag(err error) bool { return notHere(err) }
 
+// noLink is true when a second name of a file cannot be had here.
+func noLink(err error) bool { return notHere(err) || err == windows.ERROR_ACCESS_DENIED }
+
 // noDirSync is true when a directory cannot be flushed here: no such
 // operation, or no permission to add to it.
 func noDirSync(err error) bool {

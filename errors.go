@@ -132,6 +132,7 @@ var codes = []struct {
 	{syscall.EISDIR, "is-dir"},
 	{syscall.ELOOP, "loop"},
 	{syscall.ENOSPC, "no-space"},
+	{syscall.EDQUOT, "no-space"},
 	{fs.ErrNotExist, "not-exist"},
 	{fs.ErrExist, "exist"},
 	{fs.ErrPermission, "permission"},

@@ -58,7 +58,9 @@ func (r *Root) Rename(oldName, newName string) error {
 // It returns ErrChanged when what was moved is not the object it looked at, as
 // the name was given to another one meanwhile, or is not where it was moved to
 // any more. With another error after the move, as from a directory flush, the
-// receipt's Published is not Unpublished.
+// receipt's Published is not Unpublished. It returns ErrUnsupported where no call
+// refuses to replace. A loss of power before Move returns can leave both names on
+// some file systems (btrfs), never none.
 func (r *Root) Move(from, to string, o MoveOptions) (identity.Receipt, error) {
 	return r.move(&verbMove, from, to, o)
 }
@@ -105,21 +107,23 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 	if err == syscall.EXDEV && o.CrossDevice {
 		return moveAcross(from, to, &st, o)
 	}
-	if err != nil {
+	late := err
+	if err != nil && !moved(from, to, &st) {
 		return receipt, err
 	}
 	// RACE: the name may have been given to another object after it was opened.
 	now, err := sys.stat(to.dir, to.leaf, false)
-	if err != nil || !now.sameNumbers(&st) {
+	if err == nil && !now.sameNumbers(&st) || errors.Is(err, fs.ErrNotExist) {
 		return receipt, because(ErrChanged, "the object moved is not the one looked at")
 	}
+	late = errors.Join(late, err)
 	if from.verb == &verbRename {
-		return receipt, nil
+		return receipt, late
 	}
 	t.achieved, err = syncMove(from, to, &t)
 	receipt, terr := to.tell(&t)
-	if err == nil && terr != nil {
-		err = published(terr)
+	if late = errors.Join(late, terr); err == nil && late != nil {
+		err = published(late)
 	}
 	return receipt, err
 }
@@ -134,6 +138,14 @@ func (c *call) refuseLink() error {
 		return nil
 	}
 	return err
+}
+
+// moved tells whether a rename that failed was made all the same: a server can
+// lose its reply.
+func moved(from, to *call, st *status) bool {
+	_, err := from.r.sys.stat(from.dir, from.leaf, false)
+	now, nerr := from.r.sys.stat(to.dir, to.leaf, false)
+	return errors.Is(err, fs.ErrNotExist) && nerr == nil && now.sameNumbers(st)
 }
 
 // admitMove decides on the object at the old name.

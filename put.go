@@ -67,7 +67,9 @@ type PutOptions struct {
 // Published is not Unpublished when the content has its name and something
 // failed after that, as the flush of the directory. A file that was displaced
 // by exchange and could not be removed is no error: it stays under the name of
-// a stage, and Receipt.Lost has "cleanup".
+// a stage, and Receipt.Lost has "cleanup". A file system that loses its reply to
+// the call that gives the name is noticed by a second look; if that fails too, the
+// error does not say whether the content was published.
 func (r *Root) Put(name string, data []byte, o PutOptions) (identity.Receipt, error) {
 	var c call
 	if err := c.begin(r, &verbPut, name); err != nil {

@@ -322,8 +322,21 @@ func (s linuxSystem) sync(h handle) error {
 	return retry(func() error { return unix.Fsync(int(dir)) })
 }
 
-// syncFS tells of writes that failed since Linux 5.8.
+// flushTypes are the file systems that syncfs(2) brings to stable storage. For
+// FUSE, network and FAT file systems the kernel answers 0 and no server and no
+// disk is told to flush (Linux 6.18: fuse_sync_fs, sync_filesystem).
+var flushTypes = map[int64]bool{
+	unix.EXT4_SUPER_MAGIC: true, unix.XFS_SUPER_MAGIC: true, unix.BTRFS_SUPER_MAGIC: true, unix.F2FS_SUPER_MAGIC: true,
+	unix.TMPFS_MAGIC: true, unix.OVERLAYFS_SUPER_MAGIC: true, 0x2fc12fc1: true /* zfs */, 0xca451a4e: true, /* bcachefs */
+}
+
+// syncFS tells of writes that failed since Linux 5.8. It is EOPNOTSUPP where the
+// call says nothing.
 func (linuxSystem) syncFS(file handle) error {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(int(file), &st) }); err != nil || !flushTypes[int64(st.Type)] {
+		return unix.EOPNOTSUPP
+	}
 	return retry(func() error { return unix.Syncfs(int(file)) })
 }
 

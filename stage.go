@@ -28,6 +28,7 @@ type publication struct {
 	lost   []string
 	shared bool  // the file was handed out, and holds what others wrote
 	broken error // of a write: the content is not complete any more
+	late   error // of the call that gave the file its name all the same
 
 	exists bool
 	old    status      // of what the target names now
@@ -140,9 +141,10 @@ func (p *publication) stage() (err error) {
 		if err = p.witness(); err != nil {
 			return errors.Join(err, p.discard())
 		}
-		// A sweep may have taken the stage for a dead one before it was locked.
-		if p.checkTemp() == nil {
-			return nil
+		// A sweep may have taken the stage for a dead one before it was locked. Where
+		// file numbers do not last every stage looks replaced: one is enough.
+		if err = p.checkTemp(); err != errStageGone {
+			return err
 		}
 		c.r.sys.close(p.file)
 		p.temp, p.file = "", noHandle
@@ -242,8 +244,10 @@ func (p *publication) tell(t *telling, err error) (identity.Receipt, error) {
 	}
 	t.lost = p.lost
 	receipt, terr := p.c.tell(t)
-	if err == nil && terr != nil {
-		err = published(terr)
+	for _, late := range []error{terr, p.late} {
+		if err == nil && late != nil {
+			err = published(late)
+		}
 	}
 	return receipt, err
 }

@@ -17,7 +17,7 @@ func (p *publication) exchangeAway() error {
 		return err
 	}
 	defer leave()
-	if err := sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
+	if err := p.settled(sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging)); err != nil {
 		return err
 	}
 	// A rename would not have replaced a directory that came after the look.
@@ -80,7 +80,7 @@ func (p *publication) exchange() (tried bool, err error) {
 		return false, err
 	}
 	defer leave()
-	if err := sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging); err != nil {
+	if err := p.settled(sys.rename(c.dir, p.temp, c.dir, c.leaf, exchanging)); err != nil {
 		return false, err
 	}
 	if err := p.expectAt(p.temp); err != nil {

@@ -3,6 +3,7 @@
 package lock
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -35,8 +36,11 @@ func lockFile(f *os.File, shared, wait, local bool) error {
 		err = persist(err, func() error { return unix.Flock(fd, how) })
 	}
 	runtime.KeepAlive(f)
-	if err == unix.EWOULDBLOCK {
+	switch err {
+	case unix.EWOULDBLOCK:
 		return errLocked
+	case unix.ENOSYS, unix.EOPNOTSUPP:
+		return fmt.Errorf("%w: %w", ErrUnsupported, os.NewSyscallError("flock", err))
 	}
 	return os.NewSyscallError("flock", err)
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -21,6 +22,7 @@ type candidate struct {
 	payload []byte // the beginning of bytes
 	witness bool   // its maker holds the system's lock on it
 	view    byte   // how the file system looked, for the witness line
+	durable bool   // its content is flushed
 }
 
 var errSwept = errors.New("the private record was swept away")
@@ -104,6 +106,7 @@ func (c *candidate) write(p *place, payload []byte, durable bool) error {
 	}
 	old := len(c.bytes)
 	c.bytes, c.payload = record, record[:len(payload):len(payload)]
+	c.durable = durable
 	if c.file == nil {
 		return nil
 	}
@@ -166,6 +169,9 @@ func (c *candidate) createPlain(p *place, name string) error {
 		c.id = o.id
 		_, err = f.WriteAt(c.bytes, 0)
 	}
+	if err == nil && c.durable {
+		err = f.Sync()
+	}
 	if err != nil {
 		err = errors.Join(err, p.dir.RemoveSame(name, f), f.Close())
 		c.file = nil
@@ -211,13 +217,13 @@ func (c *candidate) unchangedAs(o *object) error {
 		now = make([]byte, len(c.bytes))
 	}
 	n, err := c.file.ReadAt(now[:len(c.bytes)], 0)
-	if err != nil && n == len(c.bytes) {
-		err = nil
-	}
-	if o.size != int64(len(c.bytes)) || string(now[:n]) != string(c.bytes) {
+	switch {
+	case err != nil && err != io.EOF && n < len(c.bytes):
+		return err // that says nothing about the content
+	case o.size != int64(len(c.bytes)) || string(now[:n]) != string(c.bytes):
 		return errRewritten
 	}
-	return err
+	return nil
 }
 
 var (

@@ -63,8 +63,10 @@ type Options struct {
 	// leaves a small file, the record's name with ".queue" added, for good.
 	// It returns ErrUnsupported where the system has no open-file-description locks.
 	Fair bool
-	// Durable flushes the record and its directory, so that a loss of power
-	// leaves no empty record.
+	// Durable flushes the content of the record, so that a loss of power leaves no
+	// empty one: before it has its name, and where locks prove nothing right after
+	// that. Its name is not flushed: after a loss of power the record may be gone,
+	// or one that was removed be back, and in both cases no holder runs here.
 	Durable bool
 	// KeepRecord keeps the file of the record between acquisitions, under a
 	// hidden name beside it, and moves it in and out: about half the cost. The
