@@ -43,6 +43,8 @@ func putWork() *work {
 				_, err := s.at("new/" + e.Name())
 				if private := strings.HasPrefix(e.Name(), "."); private && !strings.Contains(s.lacks, "tmpfile") || !private && err != nil {
 					wrong = append(wrong, fmt.Sprintf("new/%s: %v", e.Name(), err))
+				} else if !private {
+					os.Remove(s.path("new/" + e.Name())) // or there is more to see after each kill
 				}
 			}
 			return wrong
