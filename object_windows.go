@@ -48,8 +48,13 @@ type transferCall = func(windows.Handle, []byte, *uint32, *windows.Overlapped) e
 func transfer(call transferCall, h handle, p []byte, at *windows.Overlapped) (int, error) {
 	var n uint32
 	err := call(windows.Handle(h), p[:min(len(p), maxTransfer)], &n, at)
-	if err == windows.ERROR_HANDLE_EOF || err == windows.ERROR_BROKEN_PIPE {
+	switch err {
+	case windows.ERROR_HANDLE_EOF, windows.ERROR_BROKEN_PIPE:
 		err = nil
+	case windows.ERROR_INVALID_FUNCTION:
+		if st, serr := (windowsSystem{}).stat(h, "", false); serr == nil && st.isDir() {
+			err = syscall.EISDIR
+		}
 	}
 	return int(n), err
 }
