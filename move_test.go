@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/caproot/caproot/identity"
 )
 
@@ -45,7 +43,7 @@ func TestMoveOnto(t *testing.T) {
 			eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 				must(t, os.WriteFile(base+"/root/g", []byte("other"), 0o600))
 				must(t, os.Mkdir(base+"/root/empty", 0o755))
-				must(t, unix.Mkfifo(base+"/root/fifo", 0o600))
+				mkfifo(t, base+"/root/fifo")
 				before := seal(t, base+"/root")
 				id, _ := r.Lstat(c.from)
 				receipt, err := r.Move(c.from, c.to, c.o)

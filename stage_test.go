@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/caproot/caproot/identity"
 )
 
@@ -234,9 +232,8 @@ func wantLocked(t *testing.T, path string, locked bool) {
 	f, err := os.Open(path)
 	must(t, err)
 	defer f.Close()
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if (err == syscall.EWOULDBLOCK) != locked {
-		t.Errorf("flock %s: %v", path, err)
+	if err = hostSystem().lock(handle(f.Fd())); (err != nil) != locked {
+		t.Errorf("lock of %s: %v", path, err)
 	}
 }
 
@@ -302,8 +299,8 @@ func TestStageSeesLaterTarget(t *testing.T) {
 			cause error
 		}{
 			"dir":  {func(path string) error { return os.Mkdir(path, 0o700) }, syscall.EISDIR},
-			"link": {func(path string) error { return os.Symlink("../outside/secret", path) }, ErrSymlink},
-			"fifo": {func(path string) error { return unix.Mkfifo(path, 0o600) }, ErrSpecial},
+			"link": {func(path string) error { symlink(t, "../outside/secret", path); return nil }, ErrSymlink},
+			"fifo": {func(path string) error { mkfifo(t, path); return nil }, ErrSpecial},
 		} {
 			s, err := r.Stage("at-"+name, PutOptions{})
 			must(t, err)

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestCreateTemp(t *testing.T) {
@@ -106,9 +104,9 @@ func TestSweepOfKilledProcess(t *testing.T) {
 func TestSweepLeavesOthers(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		root := base + "/root/"
-		must(t, os.Symlink("../outside/secret", root+stagePrefix+strings.Repeat("L", 26)))
+		symlink(t, "../outside/secret", root+stagePrefix+strings.Repeat("L", 26))
 		must(t, os.Mkdir(root+stagePrefix+strings.Repeat("D", 26), 0o700))
-		must(t, unix.Mkfifo(root+stagePrefix+strings.Repeat("F", 26), 0o600))
+		mkfifo(t, root+stagePrefix+strings.Repeat("F", 26))
 		must(t, os.WriteFile(root+markedPrefix+"1-none-"+strings.Repeat("O", 26), nil, 0o600))
 		must(t, os.WriteFile(root+markedPrefix+"1-1.2.3.4-"+strings.Repeat("O", 26), nil, 0o600))
 		for name := range strings.FieldsSeq(notStages) {

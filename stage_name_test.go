@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/caproot/caproot/identity"
@@ -115,7 +114,7 @@ func dieInSwap(t *testing.T, dir, call string) {
 	old, err := r.Receipt("f")
 	must(t, err)
 	hook(r, once(call, func() {
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		killSelf()
 		select {}
 	}))
 	_, err = r.Put("f", []byte("mine"), PutOptions{IfMatch: &old})
@@ -133,7 +132,7 @@ func TestSweepOfKilledSwap(t *testing.T) {
 			child := exec.Command(os.Args[0], "-test.run=^TestSweepOfKilledSwap$")
 			child.Env = append(os.Environ(), "CAPROOT_SWAPPING="+base+"/root", "CAPROOT_SWAP_CALL="+call)
 			out, _ := child.CombinedOutput()
-			if status, ok := child.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+			if !wasKilled(child.ProcessState) {
 				t.Fatalf("%s", out)
 			}
 			left := stageIn(t, base)

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestFileReads(t *testing.T) {
@@ -315,7 +313,7 @@ func TestFileCloseWaits(t *testing.T) {
 	p := Workspace()
 	p.Special = SpecialAllow
 	eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-		must(t, unix.Mkfifo(base+"/root/fifo", 0o600))
+		mkfifo(t, base+"/root/fifo")
 		peer, err := os.OpenFile(base+"/root/fifo", os.O_RDWR, 0)
 		must(t, err)
 		defer peer.Close()
