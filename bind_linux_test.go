@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"sync"
 	"testing"
 
@@ -89,5 +90,32 @@ func TestRootCloseWaits(t *testing.T) {
 		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 		must(t, err)
 		t.Cleanup(func() { unix.Close(fd) })
+	})
+}
+
+// A parent passes a root to a child process.
+func TestRootOfParent(t *testing.T) {
+	if os.Getenv("CAPROOT_CHILD") != "" {
+		r, err := FromFile(os.NewFile(3, "workspace"), Workspace())
+		must(t, err)
+		must(t, r.WriteFile("from-child", []byte("hello"), 0o600))
+		want(t, "escape", r.WriteFile("../outside/from-child", nil, 0o600), ErrEscape)
+		return
+	}
+	p := Workspace()
+	p.Rights |= Share
+	eachResolver(t, p, func(t *testing.T, r *Root, base string) {
+		f, err := r.File()
+		must(t, err)
+		defer f.Close()
+		child := exec.Command(os.Args[0], "-test.run=^TestRootOfParent$")
+		child.Env = append(os.Environ(), "CAPROOT_CHILD=1")
+		child.ExtraFiles = []*os.File{f}
+		if out, err := child.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if got := content(t, base, "from-child"); got != "hello" {
+			t.Errorf("content %q", got)
+		}
 	})
 }

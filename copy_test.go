@@ -34,6 +34,7 @@ func TestCopyInFromProc(t *testing.T) {
 
 // A source that changes under the copy, and one that is swapped, publish nothing.
 func TestCopyInNoticesChanges(t *testing.T) {
+	notUnderWine(t, "removes a file with its last handle")
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		source := base + "/root/src"
 		for how, change := range map[string]func(){
@@ -63,7 +64,9 @@ func TestCopyInNoticesChanges(t *testing.T) {
 
 func TestCopyInRefuses(t *testing.T) {
 	eachResolver(t, Extract(), func(t *testing.T, r *Root, base string) {
-		mkfifo(t, base+"/root/fifo")
+		if hasFIFOs {
+			mkfifo(t, base+"/root/fifo")
+		}
 		must(t, os.Link(base+"/root/f", base+"/root/hard"))
 		small := r.policy
 		small.MaxReadBytes = 3
@@ -72,6 +75,9 @@ func TestCopyInRefuses(t *testing.T) {
 		defer limited.Close()
 		for name, cause := range map[string]error{"fifo": ErrSpecial, "dir": syscall.EISDIR, "hard": ErrHardlink, "lk": ErrSymlink, "out/secret": ErrSymlink,
 			"../outside/secret": ErrEscape, "missing": fs.ErrNotExist} {
+			if name == "fifo" && !hasFIFOs || len(withoutLinks(t, []string{name})) == 0 {
+				continue
+			}
 			_, err := r.CopyIn(t.Context(), "copy", Source{Root: r, Name: name}, CopyOptions{})
 			want(t, name, err, cause)
 		}

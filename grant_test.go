@@ -26,7 +26,7 @@ func granted(t *testing.T, p Policy, g Grant, test func(t *testing.T, sub *Root,
 
 func TestGrantMeetsPolicies(t *testing.T) {
 	eachResolver(t, ReadOnly(), func(t *testing.T, r *Root, base string) {
-		sub, err := r.Grant("in", Grant{Policy: Compat()})
+		sub, err := r.Grant(linked(t), Grant{Policy: Compat()})
 		must(t, err)
 		defer sub.Close()
 		if sub.Policy() != ReadOnly().Meet(Compat()) {
@@ -39,8 +39,10 @@ func TestGrantMeetsPolicies(t *testing.T) {
 		want(t, "parent", err, ErrEscape)
 		_, err = sub.Put("new", nil, PutOptions{})
 		want(t, "Put", err, ErrPolicy)
-		_, err = r.Grant("out", Grant{Policy: Compat()})
-		want(t, "grant of the outside", err, ErrEscape)
+		if makesLinks(t) {
+			_, err = r.Grant("out", Grant{Policy: Compat()})
+			want(t, "grant of the outside", err, ErrEscape)
+		}
 		nothing, err := r.Grant(".", Grant{})
 		if err == nil {
 			_, err = nothing.ReadFile("f")
@@ -312,6 +314,7 @@ func TestPluginErrorsTellNoHostPath(t *testing.T) {
 
 // The verbs that take an open file as evidence, under a grant.
 func TestGrantOfEvidenceVerbs(t *testing.T) {
+	needsLinks(t)
 	refuse := false
 	g := Grant{Policy: Compat(), Deny: []string{"denied"}, Before: func(Mutation) error {
 		if refuse {

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/caproot/caproot/identity"
 )
 
 func openFDs(t *testing.T) int {
@@ -21,3 +23,6 @@ func changed(info fs.FileInfo) string {
 
 // resolvers are the ways to resolve a path that there are.
 func resolvers() []string { return []string{"kernel", "walker"} }
+
+// swapped is how a known object is replaced.
+const swapped = identity.Swapped

@@ -4,8 +4,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/caproot/caproot/internal/testfs"
 )
 
 // symlink makes a link, or skips where the system makes none: it refuses, as
@@ -24,10 +28,47 @@ func needsLinks(t *testing.T) {
 }
 
 func makesLinks(t *testing.T) bool {
-	probe := filepath.Join(t.TempDir(), "link")
-	err := os.Symlink("nowhere", probe)
+	t.Helper()
+	made, err := linksMade()
+	must(t, err)
+	return made
+}
+
+var linksMade = sync.OnceValues(func() (bool, error) {
+	dir, err := os.MkdirTemp("", "links")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	probe := filepath.Join(dir, "link")
+	err = os.Symlink("nowhere", probe)
 	_, lerr := os.Lstat(probe)
-	return err == nil && lerr == nil
+	return err == nil && lerr == nil, nil
+})
+
+// linked is the name of the directory dir by its link, where there are links.
+func linked(t *testing.T) string {
+	if makesLinks(t) {
+		return "in"
+	}
+	return "dir"
+}
+
+// withoutLinks leaves out the names of a test that go through the links of
+// eachResolver, where there are none.
+func withoutLinks(t *testing.T, names []string) (kept []string) {
+	if makesLinks(t) {
+		return names
+	}
+	for _, name := range names {
+		through := slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
+			return slices.Contains([]string{"in", "out", "abs", "lk"}, part)
+		})
+		if !through {
+			kept = append(kept, name)
+		}
+	}
+	return kept
 }
 
 // needsModes skips where a file has no mode but read-only.
@@ -83,4 +124,23 @@ func giveBack(t *testing.T, dir string) {
 		}
 		return err
 	}))
+}
+
+// notUnderWine skips a test of what Wine does otherwise than Windows.
+func notUnderWine(t *testing.T, does string) {
+	t.Helper()
+	if testfs.UnderWine() {
+		t.Skip("Wine " + does)
+	}
+}
+
+// stageIn is the path of the one stage in the root.
+func stageIn(t *testing.T, base string) string {
+	t.Helper()
+	found, err := filepath.Glob(base + "/root/" + stagePrefix + "*")
+	must(t, err)
+	if len(found) != 1 {
+		t.Fatalf("stages: %q", found)
+	}
+	return found[0]
 }

@@ -33,3 +33,11 @@ func wasKilled(state *os.ProcessState) bool {
 
 // kept is what the system keeps of a mode.
 func kept(mode fs.FileMode, _ bool) fs.FileMode { return mode }
+
+// errNotHere is an answer that says that there is no such call.
+const errNotHere = syscall.EOPNOTSUPP
+
+const hasFIFOs = true
+
+// errNotForWriting is the answer for a file that is open for reading.
+const errNotForWriting = syscall.EBADF

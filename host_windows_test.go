@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/caproot/caproot/identity"
 )
 
 func mkfifo(t *testing.T, _ string) {
@@ -48,3 +50,14 @@ func kept(mode fs.FileMode, dir bool) fs.FileMode {
 	}
 	return 0o666
 }
+
+// errNotHere is an answer that says that there is no such call.
+const errNotHere = windows.ERROR_NOT_SUPPORTED
+
+const hasFIFOs = false
+
+// errNotForWriting is the answer for a file that is open for reading.
+const errNotForWriting = windows.ERROR_ACCESS_DENIED
+
+// swapped is how a known object is replaced: no call exchanges two names.
+const swapped = identity.Checked

@@ -43,7 +43,12 @@ func TestMoveOnto(t *testing.T) {
 			eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 				must(t, os.WriteFile(base+"/root/g", []byte("other"), 0o600))
 				must(t, os.Mkdir(base+"/root/empty", 0o755))
-				mkfifo(t, base+"/root/fifo")
+				if strings.Contains(name, "fifo") {
+					mkfifo(t, base+"/root/fifo")
+				}
+				if strings.Contains(name, "link") || strings.Contains(name, "the root") {
+					needsLinks(t)
+				}
 				before := seal(t, base+"/root")
 				id, _ := r.Lstat(c.from)
 				receipt, err := r.Move(c.from, c.to, c.o)
@@ -112,7 +117,7 @@ func TestMoveOfOneObject(t *testing.T) {
 			must(t, os.Rename(base+"/root/"+to, base+"/root/f"))
 		}
 		must(t, os.Link(base+"/root/f", base+"/root/g"))
-		_, err := r.Move("f", "in/../f", MoveOptions{})
+		_, err := r.Move("f", linked(t)+"/../f", MoveOptions{})
 		must(t, err)
 		if content(t, base, "f") != "content" || content(t, base, "g") != "content" {
 			t.Error("a move onto the same name took a name away")
@@ -200,48 +205,6 @@ func TestMoveIfMatch(t *testing.T) {
 		receipt, err = r.Move("f", "new", MoveOptions{IfMatch: &now})
 		want(t, "replaced meanwhile", err, ErrChanged)
 		if receipt.Published != identity.Unpublished {
-			t.Errorf("%+v", receipt)
-		}
-	})
-}
-
-// A failure after the move tells that it was moved.
-func TestMoveFailsAfterwards(t *testing.T) {
-	for _, at := range []string{"sync dir", "identify"} {
-		eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-			hook(r, answers(map[string]error{at: syscall.EIO}))
-			receipt, err := r.Move("f", "dir/new", MoveOptions{Durability: DurabilityDir})
-			want(t, "Move", err, syscall.EIO)
-			if receipt.Published != identity.Created || receipt.Path != "dir/new" || content(t, base, "dir/new") != "content" {
-				t.Errorf("%+v", receipt)
-			}
-		})
-	}
-	// Where rename cannot refuse to replace and the old name cannot be removed
-	// there are two names, and the error says so.
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		hook(r, answers(map[string]error{"rename noreplace": syscall.EINVAL, "remove f": syscall.EIO}))
-		_, err := r.Move("f", "new", MoveOptions{})
-		want(t, "Move", err, syscall.EIO)
-		if content(t, base, "f") != "content" || content(t, base, "new") != "content" {
-			t.Error("a name is gone")
-		}
-	})
-}
-
-// Both directories of a move are flushed.
-func TestMoveFlushesBothDirectories(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		s := hook(r, nil)
-		receipt, err := r.Move("f", "dir/new", MoveOptions{Durability: DurabilityDir})
-		must(t, err)
-		if s.count("sync dir") != 2 || receipt.Durability != DurabilityDir {
-			t.Errorf("%q", s.sequence())
-		}
-		s.before = answers(map[string]error{"sync dir": syscall.EINVAL})
-		receipt, err = r.Move("dir/new", "f", MoveOptions{Durability: DurabilityDir})
-		must(t, err)
-		if receipt.Durability != DurabilityFile || len(receipt.Lost) != 1 || receipt.Lost[0] != "dir-sync" {
 			t.Errorf("%+v", receipt)
 		}
 	})

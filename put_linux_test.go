@@ -1,6 +1,7 @@
 package caproot
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -73,5 +74,52 @@ func TestPutKeepsGroupAlone(t *testing.T) {
 		if strings.Join(receipt.Lost, " ") != "owner" {
 			t.Errorf("lost %q", receipt.Lost)
 		}
+	})
+}
+
+// cases 36, 82: the mode is the one asked for, whatever the umask; a mode from a
+// Stat may carry type bits.
+func TestPutModeIsExact(t *testing.T) {
+	for _, mask := range []int{0, 0o022, 0o077, 0o777} {
+		eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+			defer umask(mask)()
+			for i, mode := range []fs.FileMode{0o600, 0o644, 0o755, 0o400, 0o070, 0o640 | fs.ModeDir, fs.ModeDir} {
+				name := fmt.Sprintf("p%d/q/f", i)
+				receipt, err := r.Put(name, []byte("x"), PutOptions{Mode: mode, Parents: true, ParentMode: 0o750})
+				must(t, err)
+				wantMode(t, base, name, mode.Perm())
+				wantMode(t, base, fmt.Sprintf("p%d", i), 0o750)
+				wantMode(t, base, fmt.Sprintf("p%d/q", i), 0o750)
+				if receipt.Mode != mode.Perm() {
+					t.Errorf("receipt mode %v, want %v", receipt.Mode, mode.Perm())
+				}
+			}
+			_, err := r.Put("plain/f", nil, PutOptions{Parents: true})
+			must(t, err)
+			wantMode(t, base, "plain", 0o700)
+			wantMode(t, base, "plain/f", 0o600)
+			_, err = r.Append("appended", []byte("x"), AppendOptions{Mode: 0o644})
+			must(t, err)
+			wantMode(t, base, "appended", 0o644)
+		})
+	}
+}
+
+// case 85: a file system that refuses chmod, or takes it and does nothing.
+func TestPutWhereModesAreRefused(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		s := hook(r, answers(map[string]error{"chmod": syscall.EPERM}))
+		_, err := r.Put("made", nil, PutOptions{Mode: 0o600})
+		must(t, err) // fits already
+		if s.count("chmod") != 0 {
+			t.Error("chmod although the mode fits")
+		}
+		_, err = r.Put("new", nil, PutOptions{Mode: 0o644})
+		want(t, "mode that does not fit", err, syscall.EPERM)
+		untouched(t, base)
+		r.sys = deafChmod{s.system}
+		_, err = r.Put("new", nil, PutOptions{Mode: 0o644})
+		want(t, "mode not taken", err, ErrUnsupported)
+		untouched(t, base)
 	})
 }

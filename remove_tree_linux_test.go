@@ -3,6 +3,7 @@ package caproot
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 	"testing"
@@ -141,4 +142,32 @@ func naiveRemove(path string) {
 		}
 	}
 	os.Remove(path)
+}
+
+// case 178: without Force a directory that refuses keeps what is in it; with
+// Force it is eased. Modes mean nothing to root.
+func TestRemoveTreeModes(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root passes over modes; run as another user")
+	}
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		eachRemover(t, func(t *testing.T, o TreeLimits) {
+			growBranches(t, base+"/root/tree", 3)
+			must(t, os.Chmod(base+"/root/tree/0/1", 0o555))
+			must(t, os.Chmod(base+"/root/tree/2", 0))
+			must(t, os.MkdirAll(base+"/root/tree/empty", 0o755))
+			must(t, os.Chmod(base+"/root/tree/empty", 0))
+			report, err := r.RemoveTree(t.Context(), "tree", o)
+			want(t, "refusing", err, fs.ErrPermission)
+			if len(report.Left) != 4 {
+				t.Errorf("left: %v", report.Left)
+			}
+			gone(t, base+"/root/tree/1")
+			gone(t, base+"/root/tree/empty")
+			o.Force = true
+			_, err = r.RemoveTree(t.Context(), "tree", o)
+			must(t, err)
+			gone(t, base+"/root/tree")
+		})
+	})
 }

@@ -44,12 +44,18 @@ func TestRemoveTree(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		eachRemover(t, func(t *testing.T, o TreeLimits) {
 			entries := growBranches(t, base+"/root/tree", 10)
-			symlink(t, base+"/outside", base+"/root/tree/3/link")
-			mkfifo(t, base+"/root/tree/fifo")
+			if makesLinks(t) {
+				symlink(t, base+"/outside", base+"/root/tree/3/link")
+				entries++
+			}
+			if hasFIFOs {
+				mkfifo(t, base+"/root/tree/fifo")
+				entries++
+			}
 			report, err := r.RemoveTree(t.Context(), "tree", o)
 			must(t, err)
-			if report.Removed != entries+2 || len(report.Left) != 0 {
-				t.Errorf("%+v, want %d removed", report, entries+2)
+			if report.Removed != entries || len(report.Left) != 0 {
+				t.Errorf("%+v, want %d removed", report, entries)
 			}
 			gone(t, base+"/root/tree")
 			_, err = r.RemoveTree(t.Context(), "tree", o)
@@ -59,6 +65,9 @@ func TestRemoveTree(t *testing.T) {
 			o.Force = true
 			_, err = r.RemoveTree(t.Context(), "tree", o)
 			must(t, err)
+			if !makesLinks(t) {
+				return
+			}
 			symlink(t, "dir", base+"/root/link")
 			_, err = r.RemoveTree(t.Context(), "link/", o)
 			want(t, "link/", err, ErrSymlink)
@@ -152,36 +161,9 @@ func TestRemoveTreeReportsWhatIsLeft(t *testing.T) {
 	})
 }
 
-// case 178: without Force a directory that refuses keeps what is in it; with
-// Force it is eased. Modes mean nothing to root.
-func TestRemoveTreeModes(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root passes over modes; run as another user")
-	}
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		eachRemover(t, func(t *testing.T, o TreeLimits) {
-			growBranches(t, base+"/root/tree", 3)
-			must(t, os.Chmod(base+"/root/tree/0/1", 0o555))
-			must(t, os.Chmod(base+"/root/tree/2", 0))
-			must(t, os.MkdirAll(base+"/root/tree/empty", 0o755))
-			must(t, os.Chmod(base+"/root/tree/empty", 0))
-			report, err := r.RemoveTree(t.Context(), "tree", o)
-			want(t, "refusing", err, fs.ErrPermission)
-			if len(report.Left) != 4 {
-				t.Errorf("left: %v", report.Left)
-			}
-			gone(t, base+"/root/tree/1")
-			gone(t, base+"/root/tree/empty")
-			o.Force = true
-			_, err = r.RemoveTree(t.Context(), "tree", o)
-			must(t, err)
-			gone(t, base+"/root/tree")
-		})
-	})
-}
-
 // A directory is removed only as the one that was emptied. case 165.
 func TestRemoveTreeReplaced(t *testing.T) {
+	notUnderWine(t, "acts on the path that a handle was opened by")
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		eachRemover(t, func(t *testing.T, o TreeLimits) {
 			must(t, os.MkdirAll(base+"/root/tree/sub", 0o755))

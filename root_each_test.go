@@ -81,6 +81,7 @@ func seal(t *testing.T, dir string) string {
 func TestNoVerbLeavesTheRoot(t *testing.T) {
 	names := []string{"../outside/secret", "dir/../../outside/secret", "out/secret", "abs/secret", "in/../out/secret",
 		"out/new", "abs/new", "out/new/deeper", "/etc/passwd", "in/../../outside", "..", "../"}
+	names = withoutLinks(t, names)
 	for _, p := range []Policy{Workspace(), Compat(), Extract(), {Rights: AllRights}} {
 		eachResolver(t, relaxed(p), func(t *testing.T, r *Root, base string) {
 			for verb, call := range verbs(r) {
@@ -104,6 +105,7 @@ func relaxed(p Policy) Policy {
 
 // case 1, 31, 34: a trailing separator asks for a directory, for all verbs alike.
 func TestTrailingSeparator(t *testing.T) {
+	needsLinks(t)
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
 		for _, suffix := range []string{"/", "//", "/.", "/./"} {
 			for verb, call := range verbs(r) {
@@ -128,7 +130,7 @@ func TestTrailingSeparator(t *testing.T) {
 // case 175: names of the root itself.
 func TestRootItselfIsRefused(t *testing.T) {
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
-		for _, name := range []string{"", ".", "./", "dir/..", "in/.."} {
+		for _, name := range []string{"", ".", "./", "dir/..", linked(t) + "/.."} {
 			for _, verb := range []string{"Remove", "RemoveAll", "RemoveTree", "RenameFrom", "RenameTo", "MoveFrom", "Chmod", "Chtimes", "Put", "Symlink", "Lchown", "LinkTo"} {
 				err := verbs(r)[verb](name)
 				if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -184,9 +186,9 @@ func TestPutPublishesWhole(t *testing.T) {
 		must(t, r.Check(receipt))
 		_, err = r.Put("new/deep/file", nil, PutOptions{NoReplace: true})
 		want(t, "NoReplace", err, fs.ErrExist)
-		second, err := r.Put("in/../new/deep/file", []byte("two"), PutOptions{IfMatch: &receipt})
+		second, err := r.Put(linked(t)+"/../new/deep/file", []byte("two"), PutOptions{IfMatch: &receipt})
 		must(t, err)
-		if second.Path != "new/deep/file" || second.Published != identity.Swapped {
+		if second.Path != "new/deep/file" || second.Published != swapped {
 			t.Errorf("second receipt %+v", second)
 		}
 		want(t, "Check of the old receipt", r.Check(receipt), ErrChanged)
@@ -208,7 +210,7 @@ func TestMove(t *testing.T) {
 		must(t, os.WriteFile(base+"/root/g", nil, 0o644))
 		_, err := r.Move("f", "g", MoveOptions{})
 		want(t, "no-replace", err, fs.ErrExist)
-		receipt, err := r.Move("f", "in/h", MoveOptions{})
+		receipt, err := r.Move("f", linked(t)+"/h", MoveOptions{})
 		must(t, err)
 		if receipt.Path != "dir/h" {
 			t.Errorf("moved to %q", receipt.Path)
@@ -227,13 +229,17 @@ func TestRemoveAll(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		deep := "tree" + strings.Repeat("/d", 300)
 		must(t, r.MkdirAll(deep, 0o755))
-		symlink(t, base+"/outside", base+"/root/tree/link")
+		if makesLinks(t) {
+			symlink(t, base+"/outside", base+"/root/tree/link")
+		}
 		must(t, verbs(r)["Put"](deep+"/file"))
 		must(t, r.RemoveAll("tree"))
 		if ok, err := r.Exists("tree"); ok || err != nil {
 			t.Errorf("still there: %v %v", ok, err)
 		}
-		must(t, r.RemoveAll("in"))
+		if makesLinks(t) {
+			must(t, r.RemoveAll("in"))
+		}
 		must(t, r.RemoveAll("missing"))
 		if ok, _ := r.Exists("dir/file"); !ok {
 			t.Error("RemoveAll of a link removed its target")
@@ -257,7 +263,7 @@ func TestClosedRoot(t *testing.T) {
 		s, err := r.Stage("staged", PutOptions{})
 		must(t, err)
 		must(t, s.Abort())
-		sub, err := r.OpenRoot("in")
+		sub, err := r.OpenRoot(linked(t))
 		must(t, err)
 		must(t, sub.Close())
 		for verb, call := range verbs(sub) {

@@ -240,6 +240,8 @@ func content(t *testing.T, base, name string) string {
 
 // theirs gives f to another writer's file.
 func theirs(t *testing.T, base, text string) {
+	t.Helper()
+	notUnderWine(t, "renames over no file that is open")
 	must(t, os.WriteFile(base+"/their", []byte(text), 0o600))
 	must(t, os.Rename(base+"/their", base+"/root/f"))
 }

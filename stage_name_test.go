@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/caproot/caproot/identity"
 )
 
 // notStages are names that begin as those of stages do, and are others'.
@@ -54,7 +50,7 @@ func TestStageNamesAreReserved(t *testing.T) {
 			}
 			marked := markedPrefix + "7-none-" + strings.Repeat("A", 26)
 			before := seal(t, base+"/root")
-			for _, name := range []string{deadStage, "dir/" + deadStage, "in/" + marked, "dir/../" + deadStage} {
+			for _, name := range []string{deadStage, "dir/" + deadStage, linked(t) + "/" + marked, "dir/../" + deadStage} {
 				for verb, call := range makers(sub) {
 					err := call(name)
 					if !errors.Is(err, ErrName) {
@@ -105,65 +101,4 @@ func makers(r *Root) map[string]func(string) error {
 		"Rename":    func(n string) error { return r.Rename("f", n) },
 		"Move":      func(n string) error { return of(r.Move("dir/file", n, MoveOptions{})) },
 	}
-}
-
-// dieInSwap is the process that is killed in a compare-and-swap, before a call.
-func dieInSwap(t *testing.T, dir, call string) {
-	r, err := Open(dir, Workspace())
-	must(t, err)
-	old, err := r.Receipt("f")
-	must(t, err)
-	hook(r, once(call, func() {
-		killSelf()
-		select {}
-	}))
-	_, err = r.Put("f", []byte("mine"), PutOptions{IfMatch: &old})
-	t.Fatalf("alive after %v", err)
-}
-
-// case 106: what a process leaves that is killed in an exchange is swept: the new
-// file before it, the expected one after it.
-func TestSweepOfKilledSwap(t *testing.T) {
-	if dir := os.Getenv("CAPROOT_SWAPPING"); dir != "" {
-		dieInSwap(t, dir, os.Getenv("CAPROOT_SWAP_CALL"))
-	}
-	for call, f := range map[string]string{"rename exchange": "content", "remove STAGE": "mine"} {
-		eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-			child := exec.Command(os.Args[0], "-test.run=^TestSweepOfKilledSwap$")
-			child.Env = append(os.Environ(), "CAPROOT_SWAPPING="+base+"/root", "CAPROOT_SWAP_CALL="+call)
-			out, _ := child.CombinedOutput()
-			if !wasKilled(child.ProcessState) {
-				t.Fatalf("%s", out)
-			}
-			left := stageIn(t, base)
-			if !isStageName(filepath.Base(left)) {
-				t.Fatalf("left %s", left)
-			}
-			n, err := r.Sweep(".")
-			must(t, err)
-			if got := content(t, base, "f"); n != 1 || got != f {
-				t.Errorf("killed at %s: swept %d, f holds %q", call, n, got)
-			}
-			noStage(t, base)
-		})
-	}
-}
-
-// The expected file that was displaced is left alone while its swap lives.
-func TestSweepSparesLiveSwap(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		old, err := r.Receipt("f")
-		must(t, err)
-		other, err := Open(base+"/root", Workspace())
-		must(t, err)
-		defer other.Close()
-		swept := -1
-		hook(r, once("remove STAGE", func() { swept, _ = other.Sweep(".") }))
-		receipt, err := r.Put("f", []byte("mine"), PutOptions{IfMatch: &old})
-		must(t, err)
-		if swept != 0 || receipt.Published != identity.Swapped || receipt.Lost != nil {
-			t.Errorf("swept %d, %+v", swept, receipt)
-		}
-		noStage(t, base)
-	})
 }

@@ -30,6 +30,12 @@ func TestEntryOfReplacedDirectory(t *testing.T) {
 			"a file":       func() error { return os.WriteFile(base+"/root/dir", nil, 0o600) },
 			"a link to it": func() error { return os.Symlink("away", base+"/root/dir") },
 		} {
+			if what == "a file" && errors.Is(syscall.ENOTDIR, fs.ErrNotExist) {
+				continue // Windows has one error for both
+			}
+			if strings.Contains(what, "link") && !makesLinks(t) {
+				continue
+			}
 			must(t, replace())
 			for _, e := range entries {
 				i, err := e.Info()

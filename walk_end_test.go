@@ -47,7 +47,7 @@ func TestEntries(t *testing.T) {
 			names = append(names, e.Name())
 		}
 		slices.Sort(names)
-		wantPaths(t, "entries", names, "abs", "dir", "f", "in", "lk", "out")
+		wantPaths(t, "entries", names, withoutLinks(t, []string{"abs", "dir", "f", "in", "lk", "out"})...)
 	})
 }
 
@@ -75,7 +75,9 @@ func TestGlob(t *testing.T) {
 		}
 		_, err := r.Glob("a/[")
 		want(t, "malformed", err, path.ErrBadPattern)
-		_, err = r.Glob("out/*")
-		want(t, "outside", err, ErrEscape)
+		if makesLinks(t) {
+			_, err = r.Glob("out/*")
+			want(t, "outside", err, ErrEscape)
+		}
 	})
 }

@@ -49,10 +49,13 @@ func TestWalk(t *testing.T) {
 		must(t, os.WriteFile(base+"/root/dir/a/b/c", []byte("c"), 0o644))
 		eachWorkers(t, func(t *testing.T, o WalkOptions) {
 			all := []string{"abs", "dir", "dir/a", "dir/a/b", "dir/a/b/c", "dir/file", "f", "in", "lk", "out"}
-			wantPaths(t, "all", walked(t, r, ".", o), all...)
-			wantPaths(t, "through a link", walked(t, r, "in/a/", o), "in/a/b", "in/a/b/c")
+			wantPaths(t, "all", walked(t, r, ".", o), withoutLinks(t, all)...)
+			via := linked(t)
+			wantPaths(t, "through a link", walked(t, r, via+"/a/", o), via+"/a/b", via+"/a/b/c")
 			wantPaths(t, "a file", walked(t, r, "f", o), "f: not-dir")
-			wantPaths(t, "outside", walked(t, r, "out", o), "out: escape")
+			if makesLinks(t) {
+				wantPaths(t, "outside", walked(t, r, "out", o), "out: escape")
+			}
 			wantPaths(t, "missing", walked(t, r, "missing", o), "missing: not-exist")
 
 			o.MaxDepth, o.Truncate = 1, true
@@ -72,7 +75,7 @@ func TestWalk(t *testing.T) {
 				}
 				return WalkTake
 			}}
-			wantPaths(t, "filter", walked(t, r, ".", o), "dir", "dir/file", "f", "in", "lk", "out")
+			wantPaths(t, "filter", walked(t, r, ".", o), withoutLinks(t, []string{"dir", "dir/file", "f", "in", "lk", "out"})...)
 		})
 	})
 }
