@@ -198,18 +198,6 @@ func everyWindow(t *testing.T, p Policy, attack, verb, name string) {
 	}
 }
 
-// noStage finds leftovers of publications anywhere in the tree.
-func noStage(t *testing.T, base string) {
-	for _, dir := range []string{"/root", "/root/dir", "/root/away", "/outside"} {
-		entries, _ := os.ReadDir(base + dir)
-		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), stagePrefix) {
-				t.Errorf("%s holds %s", dir, e.Name())
-			}
-		}
-	}
-}
-
 // A public verb reaches the kernel in at most four frames where the kernel
 // resolves. A walk has its loop over the components in between, nine frames in all
 // whatever the depth: it does not recurse.

@@ -19,100 +19,18 @@ import (
 	"github.com/caproot/caproot/identity"
 )
 
-// batchOf has the files a/0 to a/n-1 and f, each with the content text.
-func batchOf(t *testing.T, r *Root, n int, text string, o BatchOptions) *Batch {
-	t.Helper()
-	b := r.Batch(o)
-	for i := range n {
-		must(t, b.Put(fmt.Sprintf("a/%d", i), []byte(text), PutOptions{Parents: true, Digest: true}))
-	}
-	must(t, b.PutFrom(t.Context(), "f", strings.NewReader(text), PutOptions{}))
-	return b
-}
-
-func TestBatch(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		for i, barrier := range []Barrier{BarrierAuto, BarrierFiles, BarrierFileSystem} {
-			for _, n := range []int{0, 3, 40} {
-				text := fmt.Sprint("text ", i, n)
-				b := batchOf(t, r, n, text, BatchOptions{Barrier: barrier})
-				if content(t, base, "f") == text {
-					t.Error("published before Commit")
-				}
-				report, err := b.Commit(t.Context())
-				must(t, err)
-				if len(report.Published) != n+1 || report.Failed != nil || report.NotTried != nil {
-					t.Fatalf("%+v", report)
-				}
-				for i, receipt := range report.Published {
-					must(t, r.Check(receipt))
-					if name := fmt.Sprintf("a/%d", i); i < n && (receipt.Path != name || receipt.SHA256 == "") || receipt.Durability != DurabilityFile || content(t, base, receipt.Path) != text {
-						t.Errorf("%+v", receipt)
-					}
-				}
-				_, err = b.Commit(t.Context())
-				want(t, "second Commit", err, fs.ErrClosed)
-				want(t, "Put after Commit", b.Put("late", nil, PutOptions{}), fs.ErrClosed)
-				must(t, b.Abort())
-			}
-		}
-		b := batchOf(t, r, 3, "given up", BatchOptions{})
-		must(t, b.Abort())
-		_, err := b.Commit(t.Context())
-		want(t, "Commit after Abort", err, fs.ErrClosed)
-		if content(t, base, "f") == "given up" {
-			t.Error("Abort published")
-		}
-		noStage(t, base)
-	})
-}
-
-// wholeFS is a seam that lets the flush of a file system through.
-type wholeFS struct{ *seam }
-
-func (w wholeFS) syncFS(file handle) error {
-	if err := w.event("syncfs"); err != nil {
-		return err
-	}
-	return w.system.(fsSyncer).syncFS(file)
-}
-
-// case 96 for many files: all content is flushed before the first name, each
-// directory once after the last.
-func TestBatchOrder(t *testing.T) {
-	p := Workspace()
-	p.Durability = DurabilityDir
-	r, err := Open(t.TempDir(), p)
+// case 94: a full disk takes no part of a batch that does not fit.
+func TestBatchFullDisk(t *testing.T) {
+	r, dir := smallDisk(t, "size=64k")
+	must(t, os.WriteFile(dir+"/f", []byte("old"), 0o600))
+	b := r.Batch(BatchOptions{})
+	must(t, b.Put("f", make([]byte, 20<<10), PutOptions{}))
+	want(t, "Put", b.Put("big", make([]byte, 100<<10), PutOptions{}), syscall.ENOSPC)
+	must(t, b.Put("g", []byte("small"), PutOptions{}))
+	report, err := b.Commit(t.Context())
 	must(t, err)
-	defer r.Close()
-	must(t, r.Mkdir("a", 0o700))
-	must(t, r.WriteFile("f", nil, 0o600))
-	real := r.sys
-	for barrier, flush := range map[Barrier]string{BarrierFiles: "sync file; sync file; sync file", BarrierFileSystem: "syncfs"} {
-		s := &seam{system: real}
-		r.sys = wholeFS{s}
-		b := batchOf(t, r, 2, "text", BatchOptions{Barrier: barrier})
-		s.log = nil
-		report, err := b.Commit(t.Context())
-		must(t, err)
-		var got []string
-		for _, event := range s.log {
-			if word, _, _ := strings.Cut(event, " "); slices.Contains([]string{"sync", "syncfs", "publish", "rename"}, word) {
-				got = append(got, event)
-			}
-		}
-		expect := flush + "; publish a/0; publish a/1; publish STAGE; rename replace STAGE f; sync dir; sync dir"
-		if got := strings.Join(got, "; "); got != strings.ReplaceAll(expect, "a/", "") {
-			t.Errorf("%s\nwant %s", got, expect)
-		}
-		for _, receipt := range report.Published {
-			if receipt.Durability != DurabilityDir {
-				t.Errorf("%+v", receipt)
-			}
-		}
-		r.sys = real
-		must(t, r.RemoveAll("a"))
-		must(t, r.Mkdir("a", 0o700))
+	if entries, _ := os.ReadDir(dir); len(entries) != 2 || len(report.Published) != 2 {
+		t.Errorf("%v, %+v", entries, report)
 	}
 }
 
@@ -179,57 +97,6 @@ func TestBatchFailure(t *testing.T) {
 	})
 }
 
-// Whichever call of a batch fails, each file is whole and nothing leaks.
-func TestBatchFaults(t *testing.T) {
-	for n := 1; n <= 200; n++ {
-		dir := t.TempDir()
-		must(t, os.WriteFile(dir+"/f", []byte("old"), 0o644))
-		r, err := Open(dir, Workspace())
-		must(t, err)
-		fds := openFDs(t)
-		faults := &faultSystem{system: r.sys, left: n}
-		r.sys = faults
-		b := r.Batch(BatchOptions{})
-		err = errors.Join(b.Put("f", []byte("new!"), PutOptions{}), b.Put("g", []byte("new!"), PutOptions{Durability: DurabilityDir}))
-		report, cerr := b.Commit(t.Context())
-		err = errors.Join(err, cerr)
-		if openFDs(t) != fds {
-			t.Errorf("fault %d: descriptors leaked", n)
-		}
-		for _, name := range []string{"f", "g"} {
-			data, rerr := os.ReadFile(dir + "/" + name)
-			if s := string(data); s != "new!" && !(name == "f" && s == "old") && !errors.Is(rerr, fs.ErrNotExist) {
-				t.Errorf("fault %d: %s has %q", n, name, s)
-			}
-			told := slices.ContainsFunc(report.Published, func(r identity.Receipt) bool { return r.Path == name })
-			if told != (string(data) == "new!") {
-				t.Errorf("fault %d: %s has %q, report %+v, %v", n, name, data, report, err)
-			}
-		}
-		r.Close()
-		if faults.left > 0 {
-			return
-		}
-	}
-	t.Error("200 faults and still not through")
-}
-
-func batchUntilKilled(t *testing.T, dir string) {
-	r, err := Open(dir, Workspace())
-	must(t, err)
-	for i := byte(0); ; i++ {
-		b := r.Batch(BatchOptions{})
-		for j := range 20 {
-			data := bytes.Repeat([]byte{'a' + i%26}, 4096)
-			must(t, b.Put(fmt.Sprint("old/", j), data, PutOptions{Durability: DurabilityNone}))
-			must(t, b.Put(fmt.Sprintf("new/%d-%d", i, j), data, PutOptions{Durability: DurabilityNone}))
-		}
-		_, err := b.Commit(t.Context())
-		must(t, err)
-		os.Stdout.WriteString("batch\n")
-	}
-}
-
 // A process killed in a loop of batches leaves every file whole, and nothing
 // else that a sweep does not take.
 func TestKillDuringBatch(t *testing.T) {
@@ -277,17 +144,70 @@ func TestKillDuringBatch(t *testing.T) {
 	})
 }
 
-// case 94: a full disk takes no part of a batch that does not fit.
-func TestBatchFullDisk(t *testing.T) {
-	r, dir := smallDisk(t, "size=64k")
-	must(t, os.WriteFile(dir+"/f", []byte("old"), 0o600))
-	b := r.Batch(BatchOptions{})
-	must(t, b.Put("f", make([]byte, 20<<10), PutOptions{}))
-	want(t, "Put", b.Put("big", make([]byte, 100<<10), PutOptions{}), syscall.ENOSPC)
-	must(t, b.Put("g", []byte("small"), PutOptions{}))
-	report, err := b.Commit(t.Context())
+// case 96 for many files: all content is flushed before the first name, each
+// directory once after the last.
+func TestBatchOrder(t *testing.T) {
+	p := Workspace()
+	p.Durability = DurabilityDir
+	r, err := Open(t.TempDir(), p)
 	must(t, err)
-	if entries, _ := os.ReadDir(dir); len(entries) != 2 || len(report.Published) != 2 {
-		t.Errorf("%v, %+v", entries, report)
+	defer r.Close()
+	must(t, r.Mkdir("a", 0o700))
+	must(t, r.WriteFile("f", nil, 0o600))
+	real := r.sys
+	for barrier, flush := range map[Barrier]string{BarrierFiles: "sync file; sync file; sync file", BarrierFileSystem: "syncfs"} {
+		s := &seam{system: real}
+		r.sys = wholeFS{s}
+		b := batchOf(t, r, 2, "text", BatchOptions{Barrier: barrier})
+		s.log = nil
+		report, err := b.Commit(t.Context())
+		must(t, err)
+		var got []string
+		for _, event := range s.log {
+			if word, _, _ := strings.Cut(event, " "); slices.Contains([]string{"sync", "syncfs", "publish", "rename"}, word) {
+				got = append(got, event)
+			}
+		}
+		expect := flush + "; publish a/0; publish a/1; publish STAGE; rename replace STAGE f; sync dir; sync dir"
+		if got := strings.Join(got, "; "); got != strings.ReplaceAll(expect, "a/", "") {
+			t.Errorf("%s\nwant %s", got, expect)
+		}
+		for _, receipt := range report.Published {
+			if receipt.Durability != DurabilityDir {
+				t.Errorf("%+v", receipt)
+			}
+		}
+		r.sys = real
+		must(t, r.RemoveAll("a"))
+		must(t, r.Mkdir("a", 0o700))
+	}
+}
+
+// wholeFS is a seam that lets the flush of a file system through, if there is one.
+type wholeFS struct{ *seam }
+
+func (w wholeFS) syncFS(file handle) error {
+	if err := w.event("syncfs"); err != nil {
+		return err
+	}
+	if whole, ok := w.system.(fsSyncer); ok {
+		return whole.syncFS(file)
+	}
+	return nil
+}
+
+func batchUntilKilled(t *testing.T, dir string) {
+	r, err := Open(dir, Workspace())
+	must(t, err)
+	for i := byte(0); ; i++ {
+		b := r.Batch(BatchOptions{})
+		for j := range 20 {
+			data := bytes.Repeat([]byte{'a' + i%26}, 4096)
+			must(t, b.Put(fmt.Sprint("old/", j), data, PutOptions{Durability: DurabilityNone}))
+			must(t, b.Put(fmt.Sprintf("new/%d-%d", i, j), data, PutOptions{Durability: DurabilityNone}))
+		}
+		_, err := b.Commit(t.Context())
+		must(t, err)
+		os.Stdout.WriteString("batch\n")
 	}
 }

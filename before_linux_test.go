@@ -18,10 +18,6 @@ var reading = map[string]bool{"Open": true, "OpenView": true, "OpenRoot": true, 
 	"Exists": true, "Readlink": true, "ReadDir": true, "Receipt": true, "Check": true,
 	"Walk": true, "Walk4": true, "WalkDir": true, "Glob": true, "Entries": true}
 
-// compound are verbs of verbs() that make several calls: the answer may be that
-// of one that nobody was asked about.
-var compound = map[string]bool{"Batch": true, "CopyTreeTo": true, "CopyTreeFrom": true, "CopyFS": true}
-
 // A Before that refuses everything: no verb changes anything, and no answer
 // looks like absence, though the callback's does. This fails for a verb that
 // makes a change without asking.

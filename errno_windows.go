@@ -35,7 +35,7 @@ func noDirSync(err error) bool {
 }
 
 // notEmpty is the answer to the removal of a directory with something in it.
-func notEmpty(err error) bool { return err == windows.ERROR_DIR_NOT_EMPTY }
+func notEmpty(err error) bool { return err == syscall.ENOTEMPTY || err == windows.ERROR_DIR_NOT_EMPTY }
 
 // numbers are what SameFile compares. Those of package os are not to be had.
 func numbers(i fs.FileInfo) (n [2]uint64, ok bool) {

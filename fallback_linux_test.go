@@ -195,13 +195,6 @@ func TestNoReplaceLosesTheRace(t *testing.T) {
 	}
 }
 
-// volatile lets a call ask for the exchange that skips the file system's flush.
-func volatile() Policy {
-	p := Workspace()
-	p.Durability = DurabilityVolatile
-	return p
-}
-
 // What is replaced vanishes before the rename: rename does not mind, exchange
 // does, and then the name is new.
 func TestTargetVanishes(t *testing.T) {
@@ -275,15 +268,4 @@ func TestStageIsTakenAway(t *testing.T) {
 			})
 		})
 	}
-}
-
-// stageIn is the path of the one stage in the root.
-func stageIn(t *testing.T, base string) string {
-	t.Helper()
-	found, err := filepath.Glob(base + "/root/" + stagePrefix + "*")
-	must(t, err)
-	if len(found) != 1 {
-		t.Fatalf("stages: %q", found)
-	}
-	return found[0]
 }

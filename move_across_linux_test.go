@@ -30,17 +30,6 @@ func eachDevice(t *testing.T, options string, test func(t *testing.T, r *Root, b
 	})
 }
 
-func noStageIn(t *testing.T, dir string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	must(t, err)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), stagePrefix) {
-			t.Errorf("%s holds %s", dir, e.Name())
-		}
-	}
-}
-
 // cases 46, 48: files and links keep what they are.
 func TestMoveAcross(t *testing.T) {
 	across := MoveOptions{CrossDevice: true}

@@ -57,6 +57,8 @@ func ntError(err error) error {
 		return syscall.ENOTEMPTY
 	case statusDiskFull:
 		return syscall.ENOSPC
+	case statusInvalidParameter:
+		return syscall.EINVAL
 	case statusDeletePending:
 		return windows.ERROR_DELETE_PENDING
 	}

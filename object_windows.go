@@ -48,8 +48,13 @@ type transferCall = func(windows.Handle, []byte, *uint32, *windows.Overlapped) e
 func transfer(call transferCall, h handle, p []byte, at *windows.Overlapped) (int, error) {
 	var n uint32
 	err := call(windows.Handle(h), p[:min(len(p), maxTransfer)], &n, at)
-	if err == windows.ERROR_HANDLE_EOF || err == windows.ERROR_BROKEN_PIPE {
+	switch err {
+	case windows.ERROR_HANDLE_EOF, windows.ERROR_BROKEN_PIPE:
 		err = nil
+	case windows.ERROR_INVALID_FUNCTION:
+		if st, serr := (windowsSystem{}).stat(h, "", false); serr == nil && st.isDir() {
+			err = syscall.EISDIR
+		}
 	}
 	return int(n), err
 }
@@ -86,7 +91,11 @@ func (s windowsSystem) seek(h handle, offset int64, whence int) (int64, error) {
 	mu := s.positioned(h)
 	mu.Lock()
 	defer mu.Unlock()
-	return windows.Seek(windows.Handle(h), offset, whence)
+	n, err := windows.Seek(windows.Handle(h), offset, whence)
+	if err == windows.ERROR_NEGATIVE_SEEK {
+		err = syscall.EINVAL
+	}
+	return n, err
 }
 
 func (s windowsSystem) close(h handle) error {
@@ -116,6 +125,9 @@ func (s windowsSystem) list(h handle, scratch []byte) ([]direntry, error) {
 		err := windows.GetFileInformationByHandleEx(windows.Handle(h), class, &scratch[0], uint32(len(scratch)))
 		if err == windows.ERROR_NO_MORE_FILES || err == windows.ERROR_FILE_NOT_FOUND {
 			return nil, nil
+		}
+		if err == windows.ERROR_INVALID_PARAMETER {
+			return nil, syscall.ENOTDIR
 		}
 		if err != nil {
 			return nil, err
@@ -199,7 +211,11 @@ func windowsMode(attributes, tag uint32) fs.FileMode {
 }
 
 func (windowsSystem) truncate(h handle, size int64) error {
-	return windows.Ftruncate(windows.Handle(h), size)
+	err := windows.Ftruncate(windows.Handle(h), size)
+	if err == windows.ERROR_INVALID_PARAMETER || err == windows.ERROR_ACCESS_DENIED {
+		return syscall.EINVAL // as POSIX has it: too large, or not open for writing
+	}
+	return err
 }
 
 // basicInfo is FILE_BASIC_INFO of winbase.h; a zero field is left as it is.

@@ -65,7 +65,7 @@ func TestDurableOrder(t *testing.T) {
 				p := Workspace()
 				p.Durability = d
 				eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-					defer syscall.Umask(syscall.Umask(0o077))
+					defer umask(0o077)()
 					s := hook(r, nil)
 					must(t, c.put(r))
 					if got := strings.Join(s.sequence(), "; "); got != expect {

@@ -1,123 +1,21 @@
 package caproot
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 )
 
-// untouched sees that the tree of eachResolver has what it began with.
-func untouched(t *testing.T, base string) {
+func wantOwner(t *testing.T, base string, uid, gid int) {
 	t.Helper()
-	if got := content(t, base, "f"); got != "content" {
-		t.Errorf("f holds %q", got)
+	var st syscall.Stat_t
+	must(t, syscall.Lstat(base+"/root/f", &st))
+	if int(st.Uid) != uid || int(st.Gid) != gid {
+		t.Errorf("owner %d:%d, want %d:%d", st.Uid, st.Gid, uid, gid)
 	}
-	if _, err := os.Lstat(base + "/root/new"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("new: %v", err)
-	}
-	noStage(t, base)
-}
-
-func TestPutLimits(t *testing.T) {
-	p := Workspace()
-	p.MaxWriteBytes = 8
-	eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-		_, err := r.Put("sub/deep/f", make([]byte, 9), PutOptions{Parents: true})
-		want(t, "above the policy", err, ErrTooLarge)
-		_, err = r.Put("sub/f", make([]byte, 5), PutOptions{Parents: true, MaxBytes: 4})
-		want(t, "above the option", err, ErrTooLarge)
-		_, err = r.Put("f", make([]byte, 9), PutOptions{MaxBytes: 100})
-		want(t, "the option does not widen", err, ErrTooLarge)
-		_, err = r.Put("f", nil, PutOptions{MaxBytes: -1})
-		want(t, "negative", err, ErrTooLarge)
-		untouched(t, base)
-		if _, err := os.Lstat(base + "/root/sub"); err == nil {
-			t.Error("a refused Put made the parent")
-		}
-		_, err = r.Put("f", make([]byte, 8), PutOptions{MaxBytes: 8})
-		must(t, err)
-	})
-}
-
-// cases 36, 82: the mode is the one asked for, whatever the umask; a mode from a
-// Stat may carry type bits.
-func TestPutModeIsExact(t *testing.T) {
-	for _, umask := range []int{0, 0o022, 0o077, 0o777} {
-		eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-			old := syscall.Umask(umask)
-			defer syscall.Umask(old)
-			for i, mode := range []fs.FileMode{0o600, 0o644, 0o755, 0o400, 0o070, 0o640 | fs.ModeDir, fs.ModeDir} {
-				name := fmt.Sprintf("p%d/q/f", i)
-				receipt, err := r.Put(name, []byte("x"), PutOptions{Mode: mode, Parents: true, ParentMode: 0o750})
-				must(t, err)
-				wantMode(t, base, name, mode.Perm())
-				wantMode(t, base, fmt.Sprintf("p%d", i), 0o750)
-				wantMode(t, base, fmt.Sprintf("p%d/q", i), 0o750)
-				if receipt.Mode != mode.Perm() {
-					t.Errorf("receipt mode %v, want %v", receipt.Mode, mode.Perm())
-				}
-			}
-			_, err := r.Put("plain/f", nil, PutOptions{Parents: true})
-			must(t, err)
-			wantMode(t, base, "plain", 0o700)
-			wantMode(t, base, "plain/f", 0o600)
-			_, err = r.Append("appended", []byte("x"), AppendOptions{Mode: 0o644})
-			must(t, err)
-			wantMode(t, base, "appended", 0o644)
-		})
-	}
-}
-
-func wantMode(t *testing.T, base, name string, mode fs.FileMode) {
-	t.Helper()
-	i, err := os.Lstat(base + "/root/" + name)
-	must(t, err)
-	if got := i.Mode() & allModes; got != mode {
-		t.Errorf("%s: mode %v, want %v", name, got, mode)
-	}
-}
-
-func TestPutKeepsMode(t *testing.T) {
-	p := Workspace()
-	p.Modes |= fs.ModeSetgid
-	eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-		for _, mode := range []fs.FileMode{0o644, 0o600, 0o755, 0o400, 0o750 | fs.ModeSetgid} {
-			must(t, os.Chmod(base+"/root/f", mode))
-			_, err := r.Put("f", []byte("x"), PutOptions{})
-			must(t, err)
-			wantMode(t, base, "f", mode)
-		}
-		must(t, os.Chmod(base+"/root/f", 0o666|fs.ModeSetuid))
-		_, err := r.Put("f", []byte("x"), PutOptions{})
-		must(t, err)
-		wantMode(t, base, "f", 0o664) // what the policy has of it
-		_, err = r.Put("f", nil, PutOptions{Mode: 0o666})
-		want(t, "a mode the policy does not have", err, ErrPolicy)
-		_, err = r.Put("f", nil, PutOptions{Mode: 0o4755})
-		must(t, err) // bit 0o4000 is none of fs.FileMode
-		_, err = r.Put("f", nil, PutOptions{Mode: 0o755 | fs.ModeSetuid})
-		want(t, "setuid", err, ErrPolicy)
-		_, err = r.Put("d/f", nil, PutOptions{Parents: true, ParentMode: 0o777})
-		want(t, "parent mode", err, ErrPolicy)
-	})
-}
-
-// case 84: parents that are there keep their mode.
-func TestPutLeavesExistingParents(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		defer syscall.Umask(syscall.Umask(0o002))
-		must(t, os.Chmod(base+"/root/dir", 0o700))
-		_, err := r.Put("dir/sub/f", nil, PutOptions{Parents: true, ParentMode: 0o755})
-		must(t, err)
-		wantMode(t, base, "dir", 0o700)
-		wantMode(t, base, "dir/sub", 0o755)
-	})
 }
 
 // case 90: the owner is kept, or its loss is reported and grants nobody more.
@@ -152,15 +50,6 @@ func TestPutKeepsOwner(t *testing.T) {
 	})
 }
 
-func wantOwner(t *testing.T, base string, uid, gid int) {
-	t.Helper()
-	var st syscall.Stat_t
-	must(t, syscall.Lstat(base+"/root/f", &st))
-	if int(st.Uid) != uid || int(st.Gid) != gid {
-		t.Errorf("owner %d:%d, want %d:%d", st.Uid, st.Gid, uid, gid)
-	}
-}
-
 // The group can be kept when the owner cannot.
 func TestPutKeepsGroupAlone(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -188,6 +77,34 @@ func TestPutKeepsGroupAlone(t *testing.T) {
 	})
 }
 
+// cases 36, 82: the mode is the one asked for, whatever the umask; a mode from a
+// Stat may carry type bits.
+func TestPutModeIsExact(t *testing.T) {
+	for _, mask := range []int{0, 0o022, 0o077, 0o777} {
+		eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+			defer umask(mask)()
+			for i, mode := range []fs.FileMode{0o600, 0o644, 0o755, 0o400, 0o070, 0o640 | fs.ModeDir, fs.ModeDir} {
+				name := fmt.Sprintf("p%d/q/f", i)
+				receipt, err := r.Put(name, []byte("x"), PutOptions{Mode: mode, Parents: true, ParentMode: 0o750})
+				must(t, err)
+				wantMode(t, base, name, mode.Perm())
+				wantMode(t, base, fmt.Sprintf("p%d", i), 0o750)
+				wantMode(t, base, fmt.Sprintf("p%d/q", i), 0o750)
+				if receipt.Mode != mode.Perm() {
+					t.Errorf("receipt mode %v, want %v", receipt.Mode, mode.Perm())
+				}
+			}
+			_, err := r.Put("plain/f", nil, PutOptions{Parents: true})
+			must(t, err)
+			wantMode(t, base, "plain", 0o700)
+			wantMode(t, base, "plain/f", 0o600)
+			_, err = r.Append("appended", []byte("x"), AppendOptions{Mode: 0o644})
+			must(t, err)
+			wantMode(t, base, "appended", 0o644)
+		})
+	}
+}
+
 // case 85: a file system that refuses chmod, or takes it and does nothing.
 func TestPutWhereModesAreRefused(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
@@ -205,103 +122,4 @@ func TestPutWhereModesAreRefused(t *testing.T) {
 		want(t, "mode not taken", err, ErrUnsupported)
 		untouched(t, base)
 	})
-}
-
-type deafChmod struct{ system }
-
-func (deafChmod) chmod(handle, fs.FileMode) error { return nil }
-
-func TestPutRights(t *testing.T) {
-	for name, c := range map[string]struct {
-		lacks Rights
-		put   func(r *Root) error
-	}{
-		"new file":    {Create, func(r *Root) error { _, err := r.Put("new", nil, PutOptions{}); return err }},
-		"replace":     {Replace, func(r *Root) error { _, err := r.Put("f", nil, PutOptions{}); return err }},
-		"parents":     {Mkdir, func(r *Root) error { _, err := r.Put("new/f", nil, PutOptions{Parents: true}); return err }},
-		"new, deeper": {Create, func(r *Root) error { _, err := r.Put("new/f", nil, PutOptions{Parents: true}); return err }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := Workspace()
-			p.Rights &^= c.lacks
-			eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-				err := c.put(r)
-				want(t, "Put", err, ErrPolicy)
-				want(t, "Put", err, fs.ErrPermission)
-				untouched(t, base)
-			})
-		})
-	}
-}
-
-// case 88: what stands for the target, or in its way.
-func TestPutOverOtherTypes(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		must(t, os.Symlink("missing", base+"/root/dangling"))
-		must(t, syscall.Mkfifo(base+"/root/fifo", 0o644))
-		for name, cause := range map[string]error{"lk": ErrSymlink, "dangling": ErrSymlink, "abs": ErrSymlink, "dir": syscall.EISDIR,
-			"fifo": ErrSpecial, "f/": syscall.EISDIR, "new/": syscall.EISDIR, "f/x": syscall.ENOTDIR, "no/x": fs.ErrNotExist} {
-			_, err := r.Put(name, []byte("x"), PutOptions{})
-			want(t, name, err, cause)
-		}
-		untouched(t, base)
-	})
-	p := Workspace()
-	p.MutationLinks = LinksFollow
-	eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-		must(t, os.Symlink("made", base+"/root/dangling"))
-		must(t, os.Symlink("dangling", base+"/root/chain"))
-		for name, path := range map[string]string{"lk": "f", "chain": "made"} {
-			receipt, err := r.Put(name, []byte(name), PutOptions{})
-			must(t, err)
-			if receipt.Path != path || content(t, base, path) != name {
-				t.Errorf("%s went to %q", name, receipt.Path)
-			}
-		}
-		_, err := r.Put("abs", nil, PutOptions{})
-		want(t, "abs", err, ErrEscape)
-	})
-}
-
-// case 93: the stage's name does not grow from the target's.
-func TestPutLongestName(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		for _, name := range []string{strings.Repeat("n", 255), strings.Repeat("€", 85)} {
-			for range 2 {
-				receipt, err := r.Put(name, []byte("x"), PutOptions{})
-				must(t, err)
-				_, err = r.Put(name, []byte("y"), PutOptions{IfMatch: &receipt})
-				must(t, err)
-			}
-		}
-		_, err := r.Put(strings.Repeat("n", 256), nil, PutOptions{})
-		if err == nil {
-			t.Error("256 bytes fit")
-		}
-		noStage(t, base)
-	})
-}
-
-// case 91: many writers of one name all succeed, and one whole content stays.
-func TestManyWriters(t *testing.T) {
-	for _, d := range []Durability{DurabilityNone, DurabilityVolatile} {
-		eachResolver(t, volatile(), func(t *testing.T, r *Root, base string) {
-			var wg sync.WaitGroup
-			for i := range 64 {
-				wg.Go(func() {
-					for range 8 {
-						if _, err := r.Put("f", bytes.Repeat([]byte{byte(i)}, 5000), PutOptions{Durability: d}); err != nil {
-							t.Errorf("writer %d: %v", i, err)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			got := content(t, base, "f")
-			if len(got) != 5000 || strings.Count(got, got[:1]) != 5000 {
-				t.Errorf("%d bytes, torn", len(got))
-			}
-			noStage(t, base)
-		})
-	}
 }

@@ -100,17 +100,6 @@ func TestExchangeRace(t *testing.T) {
 	}
 }
 
-// giveBack lets an owner who is not root remove the directories of a test.
-func giveBack(t *testing.T, dir string) {
-	t.Helper()
-	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			err = os.Chmod(path, 0o700)
-		}
-		return err
-	}))
-}
-
 func putLoop(dir string) {
 	r, err := Open(dir, Workspace())
 	if err != nil {
@@ -208,24 +197,6 @@ func shm(t *testing.T) string {
 	return dir
 }
 
-// A change in place keeps identity and size; the digest tells it.
-func TestDigestTellsChangeInPlace(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		receipt, err := r.Put("g", []byte("one"), PutOptions{Digest: true})
-		must(t, err)
-		must(t, os.WriteFile(base+"/root/g", []byte("two"), 0o600))
-		want(t, "Check", r.Check(receipt), ErrChanged)
-		want(t, "RemoveIf", r.RemoveIf("g", receipt), ErrChanged)
-		_, err = r.Put("g", []byte("six"), PutOptions{IfMatch: &receipt})
-		want(t, "IfMatch", err, ErrChanged)
-		_, err = r.Move("g", "h", MoveOptions{IfMatch: &receipt})
-		want(t, "Move", err, ErrChanged)
-		if data, _ := os.ReadFile(base + "/root/g"); string(data) != "two" {
-			t.Errorf("content %q", data)
-		}
-	})
-}
-
 // case 94: a full disk keeps the old bytes and leaves no stage. Needs a mount.
 func TestFullDisk(t *testing.T) {
 	if !ownMounts(t) {
@@ -254,97 +225,4 @@ func TestFullDisk(t *testing.T) {
 	}
 	_, err = r.Put("f", []byte("small"), PutOptions{})
 	must(t, err)
-}
-
-// faultSystem fails the n-th call that changes something.
-type faultSystem struct {
-	system
-	mu   sync.Mutex
-	left int
-}
-
-var errFault = unix.EIO
-
-func (f *faultSystem) fault() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.left--; f.left == 0 {
-		return errFault
-	}
-	return nil
-}
-
-func (f *faultSystem) write(h handle, p []byte) (int, error) {
-	if err := f.fault(); err != nil {
-		return 0, err
-	}
-	return f.system.write(h, p)
-}
-
-func (f *faultSystem) stat(d handle, n string, full bool) (status, error) {
-	if err := f.fault(); err != nil {
-		return status{}, err
-	}
-	return f.system.stat(d, n, full)
-}
-
-func (f *faultSystem) rename(a handle, n string, b handle, m string, how renameHow) error {
-	if err := f.fault(); err != nil {
-		return err
-	}
-	return f.system.rename(a, n, b, m, how)
-}
-
-func (f *faultSystem) publish(h, d handle, n string) error {
-	if err := f.fault(); err != nil {
-		return err
-	}
-	return f.system.publish(h, d, n)
-}
-
-func (f *faultSystem) sync(h handle) error {
-	if err := f.fault(); err != nil {
-		return err
-	}
-	return f.system.sync(h)
-}
-
-func (f *faultSystem) unnamed(d handle, perm fs.FileMode) (handle, error) {
-	if err := f.fault(); err != nil {
-		return noHandle, err
-	}
-	return f.system.unnamed(d, perm)
-}
-
-// Whichever call of a Put fails, the target is whole and nothing leaks.
-func TestPutFaults(t *testing.T) {
-	for n := 1; n <= 40; n++ {
-		dir := t.TempDir()
-		must(t, os.WriteFile(dir+"/f", []byte("old"), 0o644))
-		r, err := Open(dir, Workspace())
-		must(t, err)
-		fds := openFDs(t)
-		faults := &faultSystem{system: r.sys, left: n}
-		r.sys = faults
-		_, err = r.Put("f", []byte("new!"), PutOptions{Durability: DurabilityDir})
-		if openFDs(t) != fds {
-			t.Errorf("fault %d: descriptors leaked", n)
-		}
-		data, rerr := os.ReadFile(dir + "/f")
-		must(t, rerr)
-		if s := string(data); s != "old" && s != "new!" || s == "old" && err == nil {
-			t.Errorf("fault %d: %q, %v", n, s, err)
-		}
-		if err != nil && !errors.Is(err, errFault) {
-			t.Errorf("fault %d: %v hides the first error", n, err)
-		}
-		r.Close()
-		if faults.left > 0 {
-			if n < 5 {
-				t.Errorf("a Put had only %d calls to fail", n)
-			}
-			return
-		}
-	}
-	t.Error("40 faults and still not through")
 }

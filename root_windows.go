@@ -255,6 +255,11 @@ func (s windowsSystem) rename(from handle, name string, to handle, newTo string,
 		return err
 	}
 	defer s.close(h)
+	if how == replacing {
+		if err := s.admitReplace(h, to, newTo); err != nil {
+			return err
+		}
+	}
 	flags, plain := uint32(windows.FILE_RENAME_POSIX_SEMANTICS), uint32(0)
 	if how == replacing {
 		flags |= windows.FILE_RENAME_REPLACE_IF_EXISTS
@@ -273,6 +278,18 @@ func (s windowsSystem) rename(from handle, name string, to handle, newTo string,
 		err = ntSet(h, windows.FileRenameInformation, info, statusAccessDenied)
 	}
 	return ntError(err)
+}
+
+// admitReplace refuses to replace a file by a directory, as POSIX does.
+func (s windowsSystem) admitReplace(h, to handle, newTo string) error {
+	from, err := s.stat(h, "", false)
+	if err != nil || !from.isDir() {
+		return err
+	}
+	if over, err := s.stat(to, newTo, false); err == nil && !over.isDir() {
+		return syscall.ENOTDIR
+	}
+	return nil
 }
 
 // fileLinkInformation is FileLinkInformation of ntifs.h.

@@ -11,12 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/windows"
-)
 
-// underWine: what Wine does not do truthfully is skipped, with the reason.
-func underWine() bool {
-	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
-}
+	"github.com/caproot/caproot/internal/testfs"
+)
 
 // hold opens a file so that nobody may delete or replace it meanwhile.
 func hold(t *testing.T, path string, share uint32) windows.Handle {
@@ -61,7 +58,7 @@ func TestReplaceHeldTarget(t *testing.T) {
 
 // case 181: a name whose file goes with its last handle.
 func TestDeletePendingName(t *testing.T) {
-	if underWine() {
+	if testfs.UnderWine() {
 		t.Skip("Wine keeps no delete-pending state: Stat still succeeds")
 	}
 	r, dir := openTree(t, Workspace())
@@ -198,7 +195,7 @@ func TestLinksOfWindows(t *testing.T) {
 
 // A failed symbolic link leaves nothing.
 func TestSymlinkLeavesNothing(t *testing.T) {
-	if !underWine() {
+	if !testfs.UnderWine() {
 		t.Skip("only Wine takes the call and makes nothing")
 	}
 	r, dir := openTree(t, Compat())

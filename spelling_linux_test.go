@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -93,17 +92,6 @@ func describeEntry(b *strings.Builder, path, name string, e fs.DirEntry) error {
 	}
 	b.WriteByte('\n')
 	return nil
-}
-
-// discard removes a tree whose modes may keep its owner out.
-func discard(dir string) {
-	filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	os.RemoveAll(dir)
 }
 
 // case 61: an empty name is refused by every verb, empty components are passed

@@ -51,7 +51,11 @@ func (p *publication) swap() (identity.Publication, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer c.r.sys.close(target)
+	defer func() {
+		if target != noHandle {
+			c.r.sys.close(target)
+		}
+	}()
 	if err := p.nameStage(); err != nil {
 		return 0, err
 	}
@@ -62,12 +66,28 @@ func (p *publication) swap() (identity.Publication, error) {
 	switch {
 	case !tried && err != nil && noFlag(err):
 		p.lose("exchange")
-		return identity.Checked, p.replace()
+		err = p.replace()
+		if errors.Is(err, fs.ErrPermission) {
+			// A Windows without the renames of POSIX replaces no file that is open.
+			c.r.sys.close(target)
+			target = noHandle
+			err = p.replaceUnlocked()
+		}
+		return identity.Checked, err
 	case err != nil:
 		return 0, err
 	}
 	p.verify()
 	return identity.Swapped, nil
+}
+
+// replaceUnlocked compares again and replaces, without the lock of claim.
+func (p *publication) replaceUnlocked() error {
+	p.lose("swap-lock")
+	if err := p.expectAt(p.c.leaf); err != nil {
+		return err
+	}
+	return p.replace()
 }
 
 // exchange is the swap of the claimed target, and its way back, behind one

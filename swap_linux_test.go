@@ -14,29 +14,6 @@ import (
 	"github.com/caproot/caproot/identity"
 )
 
-// theirs gives f to another writer's file.
-func theirs(t *testing.T, base, text string) {
-	must(t, os.WriteFile(base+"/their", []byte(text), 0o600))
-	must(t, os.Rename(base+"/their", base+"/root/f"))
-}
-
-// nth runs act before the n-th event that begins with a text.
-func nth(n int, prefix string, act func()) func(string) error {
-	return func(event string) error {
-		if strings.HasPrefix(event, prefix) {
-			if n--; n == 0 {
-				act()
-			}
-		}
-		return nil
-	}
-}
-
-// both runs two hooks, the second one's answer counts.
-func both(first, second func(string) error) func(string) error {
-	return func(event string) error { first(event); return second(event) }
-}
-
 // Another writer comes between comparison and exchange: its file is put back.
 func TestSwapIsTakenBack(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {

@@ -1,16 +1,9 @@
 package caproot
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path"
 	"runtime"
-	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -131,108 +124,5 @@ func TestWalkMillion(t *testing.T) {
 				t.Errorf("%d entries, heap from %d to %d", n, before.HeapAlloc, most)
 			}
 		})
-	})
-}
-
-func TestWalkCancelAndBreak(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		for i := range 100 {
-			must(t, os.MkdirAll(fmt.Sprintf("%s/root/dir/%d/sub", base, i), 0o755))
-		}
-		eachWorkers(t, func(t *testing.T, o WalkOptions) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			cause := errors.New("enough")
-			var last error
-			for _, err := range r.Walk(ctx, ".", o) {
-				cancel(cause)
-				last = err
-			}
-			want(t, "canceled", last, cause)
-			for range r.Walk(t.Context(), ".", o) {
-				break
-			}
-			func() {
-				defer func() { recover() }()
-				for range r.Walk(t.Context(), ".", o) {
-					panic("body")
-				}
-			}()
-		})
-	})
-}
-
-func TestEntries(t *testing.T) {
-	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		var names []string
-		for e, err := range r.Entries(t.Context(), ".") {
-			must(t, err)
-			names = append(names, e.Name())
-		}
-		slices.Sort(names)
-		wantPaths(t, "entries", names, "abs", "dir", "f", "in", "lk", "out")
-	})
-}
-
-// errSawOutside is what a verb of the table answers when it was led outside.
-var errSawOutside = errors.New("saw what is outside")
-
-// aboveVictim is the directory of the name that an attack acts on, for verbs
-// that work on directories.
-func aboveVictim(name string) string {
-	for _, leaf := range []string{"/file", "/new"} {
-		name = strings.TrimSuffix(name, leaf)
-	}
-	return name
-}
-
-// walkVerb walks the directory that an attack acts on and reads every file.
-func walkVerb(r *Root, name string, o WalkOptions) error {
-	for e, err := range r.Walk(context.Background(), aboveVictim(name), o) {
-		if err != nil {
-			return err
-		}
-		if e.Name() == "secret" {
-			return errSawOutside
-		}
-		f, err := e.Open()
-		if err != nil {
-			continue
-		}
-		data, _ := io.ReadAll(f)
-		f.Close()
-		if string(data) == "secret" {
-			return errSawOutside
-		}
-	}
-	return nil
-}
-
-func TestGlob(t *testing.T) {
-	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
-		for _, dir := range []string{"a/b/c", "a/x", "b"} {
-			must(t, os.MkdirAll(base+"/root/"+dir, 0o755))
-			must(t, os.WriteFile(base+"/root/"+dir+"/1.go", nil, 0o644))
-			must(t, os.WriteFile(base+"/root/"+dir+"/2.txt", nil, 0o644))
-		}
-		for _, pattern := range []string{"*", "a", "a/*", "a/*/*.go", "*/x/?.go", "b/[12].*", "missing", "missing/*", "f/*", "in/*", "a/b/c/1.go", "*/*/*/*"} {
-			want, err := fs.Glob(os.DirFS(base+"/root"), pattern)
-			must(t, err)
-			got, err := r.Glob(pattern)
-			must(t, err)
-			wantPaths(t, pattern, got, want...)
-		}
-		for pattern, paths := range map[string][]string{
-			"**/1.go": {"a/b/c/1.go", "a/x/1.go", "b/1.go"}, "a/**/c": {"a/b/c"}, "a/**/**/x/*.txt": {"a/x/2.txt"}, "**/b/**": {"a/b/c", "a/b/c/1.go", "a/b/c/2.txt", "b/1.go", "b/2.txt"},
-			"a/x/**": {"a/x/1.go", "a/x/2.txt"},
-		} {
-			got, err := r.Glob(pattern)
-			must(t, err)
-			wantPaths(t, pattern, got, paths...)
-		}
-		_, err := r.Glob("a/[")
-		want(t, "malformed", err, path.ErrBadPattern)
-		_, err = r.Glob("out/*")
-		want(t, "outside", err, ErrEscape)
 	})
 }

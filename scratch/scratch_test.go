@@ -15,6 +15,7 @@ import (
 
 	"github.com/caproot/caproot"
 	"github.com/caproot/caproot/exitcleanup"
+	"github.com/caproot/caproot/internal/testfs"
 )
 
 const prefix = "job-"
@@ -179,7 +180,7 @@ func TestSweepBesideLiving(t *testing.T) {
 	dir, tmp, r := place(t)
 	dead, alive := start(t, dir, "return"), start(t, dir, "return")
 	dead.kill()
-	for _, stranger := range []string{"job-", "job-short", "job-ABC234", "other-ABCDEFGHIJKLMNOPQRSTUVWXYZ", "job-abcdefghijklmnopqrstuvwxyz"} {
+	for _, stranger := range []string{"job-", "job-short", "job-ABC234", "other-ABCDEFGHIJKLMNOPQRSTUVWXYZ", "job-zyxwvutsrqponmlkjihgfedcba"} {
 		must(t, os.Mkdir(filepath.Join(tmp, stranger), 0o700))
 	}
 	full := filepath.Join(tmp, "job-ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -213,6 +214,9 @@ func TestSweepBesideLiving(t *testing.T) {
 
 // Sweeps without an age take directories from under those who make them.
 func TestNewBesideSweeps(t *testing.T) {
+	if testfs.UnderWine() {
+		t.Skip("Wine removes a file with its last handle, and until then its directory is not empty")
+	}
 	_, tmp, r := place(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -16,6 +16,11 @@ func TestAwkwardNames(t *testing.T) {
 	for _, name := range awkward {
 		t.Run(fmt.Sprintf("%q", name), func(t *testing.T) {
 			base, root := tree(t)
+			entries, err := os.ReadDir(root)
+			must(t, err)
+			if err := os.WriteFile(filepath.Join(base, name), nil, 0o600); err != nil || strings.ContainsRune(name, filepath.Separator) {
+				t.Skip("no such names here")
+			}
 			in := func(args ...string) result { return caprootRun(t, "data", args...) }
 			if got := in("put", root, "--", name); got.code != 0 {
 				t.Fatalf("put: %+v", got)
@@ -34,8 +39,8 @@ func TestAwkwardNames(t *testing.T) {
 				if got.code != 0 || strings.ContainsFunc(strings.ReplaceAll(got.out, "\n", ""), notShown) || strings.Contains(got.out, "\u202e") {
 					t.Errorf("%s: %+v", args[0], got)
 				}
-				if args[0] == "ls" && strings.Count(got.out, "\n") != 4 {
-					t.Errorf("ls shows %q, want four lines", got.out)
+				if args[0] == "ls" && strings.Count(got.out, "\n") != len(entries)+1 {
+					t.Errorf("ls shows %q, want %d lines", got.out, len(entries)+1)
 				}
 			}
 			if got := in("cat", root, "--", name); got.out != "data" {
@@ -55,10 +60,15 @@ func TestAwkwardNames(t *testing.T) {
 
 // outside are names that lead out of the root.
 func outside(base string) []string {
-	return []string{
+	names := []string{
 		"..", "../outside", "../outside/secret", "dir/../../outside/secret", "/etc/passwd", filepath.Join(base, "outside", "secret"),
-		"out/secret", "out/", "out/.", "./out/secret", "dir/../out/secret", "out/new", "out/../outside/secret", // cases 1, 6
 	}
+	if !makesLinks(base) {
+		return names
+	}
+	return append(names,
+		"out/secret", "out/", "out/.", "./out/secret", "dir/../out/secret", "out/new", "out/../outside/secret", // cases 1, 6
+	)
 }
 
 func saysDirectory(name string) bool {

@@ -35,7 +35,7 @@ func TestImportAndCheck(t *testing.T) {
 	if data, err := os.ReadFile(run); err != nil || string(data) != "333" {
 		t.Errorf("content %q, %v", data, err)
 	}
-	if info, err := os.Stat(run); err != nil || info.Mode().Perm() != 0o750 {
+	if info, err := os.Stat(run); err != nil || info.Mode().Perm() != 0o750 && keepsModes(t) {
 		t.Errorf("mode %v, %v", info, err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "new", "place", "empty")); err != nil {
@@ -72,6 +72,8 @@ func TestImportWritesReceipts(t *testing.T) {
 }
 
 func TestImportTellsWhatItLeaves(t *testing.T) {
+	needsLinks(t)
+	needsModes(t)
 	base, root := tree(t)
 	src := source(t, base)
 	must(t, os.Symlink("one", filepath.Join(src, "link")))
@@ -93,7 +95,11 @@ func TestImportTellsWhatItLeaves(t *testing.T) {
 func TestImportStaysInside(t *testing.T) {
 	base, root := tree(t)
 	src := source(t, base)
-	for _, name := range []string{"../outside", "out", "out/new"} {
+	leave := []string{"../outside", "out", "out/new"}
+	if !makesLinks(base) {
+		leave = leave[:1]
+	}
+	for _, name := range leave {
 		if got := caprootRun(t, "", "import", src, root, name); got.code != exitRefused || !strings.Contains(got.err, "caproot: escape: ") {
 			t.Errorf("import to %s: %+v", name, got)
 		}
@@ -107,7 +113,7 @@ func TestImportStaysInside(t *testing.T) {
 // The root lies in the source, so the copy would feed itself.
 func TestImportIntoItself(t *testing.T) {
 	_, root := tree(t)
-	must(t, os.Remove(filepath.Join(root, "out")))
+	must(t, os.RemoveAll(filepath.Join(root, "out")))
 	if got := caprootRun(t, "", "import", "-q", root, root, "dir"); got.code != 0 {
 		t.Fatalf("import: %+v", got)
 	}
@@ -176,6 +182,7 @@ func TestImportOfWideDirectory(t *testing.T) {
 // What the source becomes after it was looked at is refused, not followed
 // (cases 13, 15): the plan says file, the file is a link by now.
 func TestImportOfSwappedFile(t *testing.T) {
+	needsLinks(t)
 	base, root := tree(t)
 	src := filepath.Join(base, "src")
 	crowd(t, src, 300)

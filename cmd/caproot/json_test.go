@@ -58,6 +58,18 @@ func TestJSONForms(t *testing.T) {
 	for _, tt := range jsonLines {
 		t.Run(tt.name, func(t *testing.T) {
 			base, root := tree(t)
+			switch tt.name {
+			case "ls", "stat", "import", "import-summary":
+				needsLinks(t)
+			case "mkdir-parents", "names", "check-missing":
+				if filepath.Separator == '\\' {
+					t.Skip("names and arguments are UTF-16 here, and not any bytes")
+				}
+			case "probe":
+				if !makesLinks(base) {
+					t.Skip("what it tries depends on links and on the system")
+				}
+			}
 			file := filepath.Join(base, "receipt")
 			must(t, os.WriteFile(file, []byte(caprootRun(t, "", "receipt", root, "f").out), 0o600))
 			must(t, os.WriteFile(filepath.Join(base, "in.lock"), []byte(`{"pid":1}`), 0o600))
@@ -77,6 +89,9 @@ func TestJSONForms(t *testing.T) {
 			}
 			want, err := os.ReadFile(golden)
 			must(t, err)
+			if !keepsModes(t) {
+				want, text = withoutHost(t, want), withoutHost(t, text)
+			}
 			if diff := cmp.Diff(string(want), string(text)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", golden, diff)
 			}
@@ -96,6 +111,23 @@ func generalLines(t *testing.T, out, root string) []byte {
 		enc.SetIndent("", "  ")
 		enc.SetEscapeHTML(false)
 		must(t, enc.Encode(general(t, "", v, root)))
+	}
+	return text.Bytes()
+}
+
+// withoutHost leaves out of a form what Windows does otherwise.
+func withoutHost(t *testing.T, form []byte) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	for in := json.NewDecoder(bytes.NewReader(form)); in.More(); {
+		var v map[string]any
+		must(t, in.Decode(&v))
+		delete(v, "mode")
+		delete(v, "lost")
+		if v["published"] == "checked" {
+			v["published"] = "swapped"
+		}
+		must(t, json.NewEncoder(&text).Encode(v))
 	}
 	return text.Bytes()
 }

@@ -115,6 +115,12 @@ func TestExitCodes(t *testing.T) {
 	for name, tt := range commandLines {
 		t.Run(name, func(t *testing.T) {
 			base, root := tree(t)
+			if strings.Contains(tt.args+tt.out, "out") || strings.Contains(tt.args, "link") {
+				needsLinks(t)
+			}
+			if name == "probe lacks" && foldsCase(root) {
+				t.Skip("the file system folds case")
+			}
 			fill := strings.NewReplacer("NOROOT", filepath.Join(base, "none"), "ROOT", root)
 			got := caprootRun(t, tt.stdin, strings.Fields(fill.Replace(tt.args))...)
 			if got.code != tt.code {
@@ -130,6 +136,11 @@ func TestExitCodes(t *testing.T) {
 			checkNothingLeft(t, root)
 		})
 	}
+}
+
+func foldsCase(root string) bool {
+	_, err := os.Stat(filepath.Join(root, "F"))
+	return err == nil
 }
 
 // What cannot be proved is a refusal, and it outranks a mere difference.
@@ -154,7 +165,7 @@ func TestPutPublishes(t *testing.T) {
 	got := caprootRun(t, "new", "put", "--json", "--digest", "--mode", "640", root, "f")
 	var receipt struct{ Path, SHA256, Mode string }
 	must(t, json.Unmarshal([]byte(got.out), &receipt))
-	if receipt.Path != "f" || len(receipt.SHA256) != 64 || receipt.Mode != "0100640" {
+	if receipt.Path != "f" || len(receipt.SHA256) != 64 || receipt.Mode != "0100640" && keepsModes(t) {
 		t.Errorf("receipt %+v", receipt)
 	}
 	if data, err := os.ReadFile(filepath.Join(root, "f")); err != nil || string(data) != "new" {
@@ -199,7 +210,10 @@ func TestIfMatch(t *testing.T) {
 func TestNamesAreQuoted(t *testing.T) {
 	_, root := tree(t)
 	hostile := "a\x1b[2Jb"
-	must(t, os.WriteFile(filepath.Join(root, hostile), nil, 0o600))
+	// Windows has no file of such a name; the commands are told it all the same.
+	if err := os.WriteFile(filepath.Join(root, hostile), nil, 0o600); err != nil && filepath.Separator == '/' {
+		t.Fatal(err)
+	}
 	for _, got := range []result{
 		caprootRun(t, "", "ls", root), caprootRun(t, "", "ls", "-l", root), caprootRun(t, "", "ls", "--json", root),
 		caprootRun(t, "", "cat", root, hostile+"x"), caprootRun(t, "", "mv", root, hostile+"x", hostile),
@@ -212,6 +226,8 @@ func TestNamesAreQuoted(t *testing.T) {
 }
 
 func TestListing(t *testing.T) {
+	needsLinks(t)
+	needsModes(t)
 	_, root := tree(t)
 	lines := strings.Split(strings.TrimSpace(caprootRun(t, "", "ls", "--json", root).out), "\n")
 	var types []string
@@ -243,7 +259,7 @@ func TestListingOfVanished(t *testing.T) {
 	for _, e := range entries {
 		must(t, (&lsCommand{Long: true}).show(s, e, e.Name(), &code))
 	}
-	if code != exitDone || errOut.Len() > 0 || strings.Count(out.String(), "\n") != 2 {
+	if code != exitDone || errOut.Len() > 0 || strings.Count(out.String(), "\n") != len(entries)-1 {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, out.String(), errOut.String())
 	}
 }

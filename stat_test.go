@@ -11,6 +11,7 @@ import (
 
 // A reading verb does not take a link for what it leads to.
 func TestStatOfUnfollowedLink(t *testing.T) {
+	needsLinks(t)
 	for name, p := range map[string]Policy{"refuse": Extract(), "parents": func() Policy { p := Extract(); p.Links = LinksFollowParents; return p }()} {
 		t.Run(name, func(t *testing.T) {
 			eachResolver(t, p, func(t *testing.T, r *Root, base string) {
@@ -44,7 +45,7 @@ func TestReadDirIsSorted(t *testing.T) {
 			_, err := e.Info()
 			must(t, err)
 		}
-		if !slices.IsSorted(names) || len(names) != 6 {
+		if !slices.IsSorted(names) || len(names) != 2 && len(names) != 6 {
 			t.Errorf("names %q", names)
 		}
 	})
@@ -54,7 +55,7 @@ func TestReadDirIsSorted(t *testing.T) {
 func TestReceiptPathOfDirectories(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		must(t, os.MkdirAll(base+"/root/dir/sub", 0o755))
-		for name, path := range map[string]string{".": ".", "dir/..": ".", "dir/sub/..": "dir", "in/sub/..": "dir", "dir/sub/": "dir/sub", "in/.": "dir", "./dir//sub": "dir/sub"} {
+		for name, path := range map[string]string{".": ".", "dir/..": ".", "dir/sub/..": "dir", linked(t) + "/sub/..": "dir", "dir/sub/": "dir/sub", linked(t) + "/.": "dir", "./dir//sub": "dir/sub"} {
 			receipt, err := r.Receipt(name)
 			must(t, err)
 			text, err := receipt.MarshalJSON()

@@ -39,8 +39,8 @@ func TestCreateWithoutModify(t *testing.T) {
 	for rule, dangling := range map[LinkRule]error{LinksRefuse: ErrSymlink, LinksFollowParents: ErrSymlink, LinksFollow: nil} {
 		p.MutationLinks = rule
 		eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-			must(t, os.Symlink("nowhere", base+"/root/dangling"))
-			must(t, os.Symlink("../outside/new", base+"/root/astray"))
+			symlink(t, "nowhere", base+"/root/dangling")
+			symlink(t, "../outside/new", base+"/root/astray")
 			for kind, g := range map[string]*Grant{
 				"root": nil, "grant": {}, "deny": {Deny: []string{"dir"}}, "budget": {Budget: &Budget{Bytes: 1 << 20, Files: 100}},
 				"before": {Before: func(Mutation) error { return nil }},
@@ -82,7 +82,7 @@ func TestExclusiveFollowsNothing(t *testing.T) {
 		p := Compat()
 		p.Rights = rights
 		eachResolver(t, p, func(t *testing.T, r *Root, base string) {
-			must(t, os.Symlink("nowhere", base+"/root/dangling"))
+			symlink(t, "nowhere", base+"/root/dangling")
 			sub, err := r.Grant(".", Grant{Policy: p, Deny: []string{"dir"}})
 			must(t, err)
 			defer sub.Close()

@@ -14,8 +14,8 @@ import (
 func TestDenyInTrees(t *testing.T) {
 	denies(t, Compat(), []string{".git", "secret.env"}, func(t *testing.T, sub *Root, base string) {
 		ctx := context.Background()
-		must(t, os.Remove(base+"/root/out"))
-		must(t, os.Remove(base+"/root/abs"))
+		must(t, os.RemoveAll(base+"/root/out"))
+		must(t, os.RemoveAll(base+"/root/abs"))
 		for _, o := range []WalkOptions{{}, {Sorted: true}, {Workers: 4}, {Info: true}} {
 			saw := 0
 			for e, err := range sub.Walk(ctx, ".", o) {
@@ -50,7 +50,9 @@ func TestDenyInTrees(t *testing.T) {
 				last = err
 			}
 		}
-		want(t, "Walk by a link", last, ErrPolicy)
+		if makesLinks(t) {
+			want(t, "Walk by a link", last, ErrPolicy)
+		}
 		must(t, os.Rename(base+"/root/.git", base+"/root/dir/moved"))
 		must(t, os.Rename(base+"/root/secret.env", base+"/root/dir/harmless"))
 		for _, workers := range []int{1, 4} {
@@ -77,9 +79,13 @@ func TestDenyInTrees(t *testing.T) {
 // that the kernel makes is charged like any other.
 func TestGrantAndCopies(t *testing.T) {
 	denies(t, Compat(), []string{".git", "dir/later"}, func(t *testing.T, sub *Root, base string) {
+		git := ".git"
+		if makesLinks(t) {
+			git = "x"
+		}
 		ctx := context.Background()
-		must(t, os.Remove(base+"/root/out"))
-		must(t, os.Remove(base+"/root/abs"))
+		must(t, os.RemoveAll(base+"/root/out"))
+		must(t, os.RemoveAll(base+"/root/abs"))
 		to, err := Open(t.TempDir(), Compat())
 		must(t, err)
 		defer to.Close()
@@ -90,7 +96,7 @@ func TestGrantAndCopies(t *testing.T) {
 			t.Errorf("left %v", report.Left)
 		}
 		want(t, "copied", verbs(to)["Lstat"]("copy/.git"), fs.ErrNotExist)
-		_, err = to.CopyIn(ctx, "stolen", Source{Root: sub, Name: "x/config"}, CopyOptions{})
+		_, err = to.CopyIn(ctx, "stolen", Source{Root: sub, Name: git + "/config"}, CopyOptions{})
 		want(t, "CopyIn", err, ErrPolicy)
 		must(t, to.RemoveAll("copy/dir"))
 		must(t, to.MkdirAll("copy/dir/later", 0o700))

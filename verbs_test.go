@@ -3,8 +3,10 @@ package caproot
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"testing/fstest"
 	"time"
 
@@ -130,4 +132,42 @@ func verbs(r *Root) map[string]func(name string) error {
 		},
 		"Glob": func(n string) error { _, err := r.Glob(n); return err },
 	}
+}
+
+// compound are verbs of verbs() that make several calls: the answer may be that
+// of one that nobody was asked about.
+var compound = map[string]bool{"Batch": true, "CopyTreeTo": true, "CopyTreeFrom": true, "CopyFS": true}
+
+// errSawOutside is what a verb of the table answers when it was led outside.
+var errSawOutside = errors.New("saw what is outside")
+
+// aboveVictim is the directory of the name that an attack acts on, for verbs
+// that work on directories.
+func aboveVictim(name string) string {
+	for _, leaf := range []string{"/file", "/new"} {
+		name = strings.TrimSuffix(name, leaf)
+	}
+	return name
+}
+
+// walkVerb walks the directory that an attack acts on and reads every file.
+func walkVerb(r *Root, name string, o WalkOptions) error {
+	for e, err := range r.Walk(context.Background(), aboveVictim(name), o) {
+		if err != nil {
+			return err
+		}
+		if e.Name() == "secret" {
+			return errSawOutside
+		}
+		f, err := e.Open()
+		if err != nil {
+			continue
+		}
+		data, _ := io.ReadAll(f)
+		f.Close()
+		if string(data) == "secret" {
+			return errSawOutside
+		}
+	}
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -21,8 +20,10 @@ type walkOnly struct{ system }
 //
 //	outside/secret, and beside it root/ with dir/file, f, in -> dir,
 //	out -> ../outside, abs -> the outside's absolute path, lk -> f
+//
+// The links are missing where the system makes none; see needsLinks.
 func eachResolver(t *testing.T, p Policy, test func(t *testing.T, r *Root, base string)) {
-	for _, resolver := range []string{"kernel", "walker"} {
+	for _, resolver := range resolvers() {
 		t.Run(resolver, func(t *testing.T) {
 			base := t.TempDir()
 			must(t, os.MkdirAll(base+"/outside", 0o755))
@@ -30,10 +31,12 @@ func eachResolver(t *testing.T, p Policy, test func(t *testing.T, r *Root, base 
 			must(t, os.WriteFile(base+"/outside/secret", []byte("secret"), 0o644))
 			must(t, os.WriteFile(base+"/root/dir/file", []byte("file"), 0o644))
 			must(t, os.WriteFile(base+"/root/f", []byte("content"), 0o644))
-			must(t, os.Symlink("dir", base+"/root/in"))
-			must(t, os.Symlink("../outside", base+"/root/out"))
-			must(t, os.Symlink(base+"/outside", base+"/root/abs"))
-			must(t, os.Symlink("f", base+"/root/lk"))
+			if makesLinks(t) {
+				symlink(t, "dir", base+"/root/in")
+				symlink(t, "../outside", base+"/root/out")
+				symlink(t, base+"/outside", base+"/root/abs")
+				symlink(t, "f", base+"/root/lk")
+			}
 			r, err := Open(base+"/root", p)
 			must(t, err)
 			t.Cleanup(func() { r.Close() })
@@ -56,12 +59,6 @@ func eachResolver(t *testing.T, p Policy, test func(t *testing.T, r *Root, base 
 	}
 }
 
-func openFDs(t *testing.T) int {
-	fds, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	return len(fds)
-}
-
 // seal writes down everything that must not change.
 func seal(t *testing.T, dir string) string {
 	var b strings.Builder
@@ -69,8 +66,7 @@ func seal(t *testing.T, dir string) string {
 		if err != nil {
 			return err
 		}
-		st := i.Sys().(*syscall.Stat_t)
-		b.WriteString(path + " " + i.Mode().String() + " " + i.ModTime().String() + time.Unix(st.Ctim.Unix()).String())
+		b.WriteString(path + " " + i.Mode().String() + " " + i.ModTime().String() + changed(i))
 		if i.Mode().IsRegular() {
 			data, err := os.ReadFile(path)
 			b.Write(data)
@@ -85,6 +81,7 @@ func seal(t *testing.T, dir string) string {
 func TestNoVerbLeavesTheRoot(t *testing.T) {
 	names := []string{"../outside/secret", "dir/../../outside/secret", "out/secret", "abs/secret", "in/../out/secret",
 		"out/new", "abs/new", "out/new/deeper", "/etc/passwd", "in/../../outside", "..", "../"}
+	names = withoutLinks(t, names)
 	for _, p := range []Policy{Workspace(), Compat(), Extract(), {Rights: AllRights}} {
 		eachResolver(t, relaxed(p), func(t *testing.T, r *Root, base string) {
 			for verb, call := range verbs(r) {
@@ -108,6 +105,7 @@ func relaxed(p Policy) Policy {
 
 // case 1, 31, 34: a trailing separator asks for a directory, for all verbs alike.
 func TestTrailingSeparator(t *testing.T) {
+	needsLinks(t)
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
 		for _, suffix := range []string{"/", "//", "/.", "/./"} {
 			for verb, call := range verbs(r) {
@@ -132,7 +130,7 @@ func TestTrailingSeparator(t *testing.T) {
 // case 175: names of the root itself.
 func TestRootItselfIsRefused(t *testing.T) {
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
-		for _, name := range []string{"", ".", "./", "dir/..", "in/.."} {
+		for _, name := range []string{"", ".", "./", "dir/..", linked(t) + "/.."} {
 			for _, verb := range []string{"Remove", "RemoveAll", "RemoveTree", "RenameFrom", "RenameTo", "MoveFrom", "Chmod", "Chtimes", "Put", "Symlink", "Lchown", "LinkTo"} {
 				err := verbs(r)[verb](name)
 				if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +144,7 @@ func TestRootItselfIsRefused(t *testing.T) {
 // case 37, 38, 39: a FIFO or socket never blocks a caller.
 func TestSpecialFilesAnswerAtOnce(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		must(t, syscall.Mkfifo(base+"/root/fifo", 0o644))
+		mkfifo(t, base+"/root/fifo")
 		for _, verb := range []string{"Open", "OpenView", "ReadFile", "WriteFile", "Create", "Put", "Append", "Truncate", "Chmod"} {
 			start := time.Now()
 			want(t, verb, verbs(r)[verb]("fifo"), ErrSpecial)
@@ -188,9 +186,9 @@ func TestPutPublishesWhole(t *testing.T) {
 		must(t, r.Check(receipt))
 		_, err = r.Put("new/deep/file", nil, PutOptions{NoReplace: true})
 		want(t, "NoReplace", err, fs.ErrExist)
-		second, err := r.Put("in/../new/deep/file", []byte("two"), PutOptions{IfMatch: &receipt})
+		second, err := r.Put(linked(t)+"/../new/deep/file", []byte("two"), PutOptions{IfMatch: &receipt})
 		must(t, err)
-		if second.Path != "new/deep/file" || second.Published != identity.Swapped {
+		if second.Path != "new/deep/file" || second.Published != swapped {
 			t.Errorf("second receipt %+v", second)
 		}
 		want(t, "Check of the old receipt", r.Check(receipt), ErrChanged)
@@ -212,7 +210,7 @@ func TestMove(t *testing.T) {
 		must(t, os.WriteFile(base+"/root/g", nil, 0o644))
 		_, err := r.Move("f", "g", MoveOptions{})
 		want(t, "no-replace", err, fs.ErrExist)
-		receipt, err := r.Move("f", "in/h", MoveOptions{})
+		receipt, err := r.Move("f", linked(t)+"/h", MoveOptions{})
 		must(t, err)
 		if receipt.Path != "dir/h" {
 			t.Errorf("moved to %q", receipt.Path)
@@ -231,13 +229,17 @@ func TestRemoveAll(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		deep := "tree" + strings.Repeat("/d", 300)
 		must(t, r.MkdirAll(deep, 0o755))
-		must(t, os.Symlink(base+"/outside", base+"/root/tree/link"))
+		if makesLinks(t) {
+			symlink(t, base+"/outside", base+"/root/tree/link")
+		}
 		must(t, verbs(r)["Put"](deep+"/file"))
 		must(t, r.RemoveAll("tree"))
 		if ok, err := r.Exists("tree"); ok || err != nil {
 			t.Errorf("still there: %v %v", ok, err)
 		}
-		must(t, r.RemoveAll("in"))
+		if makesLinks(t) {
+			must(t, r.RemoveAll("in"))
+		}
 		must(t, r.RemoveAll("missing"))
 		if ok, _ := r.Exists("dir/file"); !ok {
 			t.Error("RemoveAll of a link removed its target")
@@ -261,7 +263,7 @@ func TestClosedRoot(t *testing.T) {
 		s, err := r.Stage("staged", PutOptions{})
 		must(t, err)
 		must(t, s.Abort())
-		sub, err := r.OpenRoot("in")
+		sub, err := r.OpenRoot(linked(t))
 		must(t, err)
 		must(t, sub.Close())
 		for verb, call := range verbs(sub) {

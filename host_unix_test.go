@@ -1,0 +1,43 @@
+//go:build unix
+
+package caproot
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+	"testing"
+)
+
+func mkfifo(t *testing.T, path string) {
+	t.Helper()
+	must(t, syscall.Mkfifo(path, 0o644))
+}
+
+// umask sets the process's mask, and back.
+func umask(mask int) (back func()) {
+	old := syscall.Umask(mask)
+	return func() { syscall.Umask(old) }
+}
+
+func links(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }
+
+// killSelf ends the process as the system does it to one that cannot object.
+func killSelf() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }
+
+// wasKilled tells that killSelf was what ended the process.
+func wasKilled(state *os.ProcessState) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signal() == syscall.SIGKILL
+}
+
+// kept is what the system keeps of a mode.
+func kept(mode fs.FileMode, _ bool) fs.FileMode { return mode }
+
+// errNotHere is an answer that says that there is no such call.
+const errNotHere = syscall.EOPNOTSUPP
+
+const hasFIFOs = true
+
+// errNotForWriting is the answer for a file that is open for reading.
+const errNotForWriting = syscall.EBADF
