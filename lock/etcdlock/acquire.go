@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caproot/caproot/lock"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/caproot/caproot/lock"
 )
 
 // contender is an acquisition at work.

@@ -14,9 +14,10 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/caproot/caproot/exitcleanup"
 	"github.com/caproot/caproot/lock"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // The tests with several processes run this test binary again. The variables name

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caproot/caproot/lock"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/caproot/caproot/lock"
 )
 
 func want(t *testing.T, err, target error) {

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/caproot/caproot/lock"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/caproot/caproot/lock"
 )
 
 var (

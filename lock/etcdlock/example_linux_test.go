@@ -8,11 +8,12 @@ import (
 	"os"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
 	"github.com/caproot/caproot"
 	"github.com/caproot/caproot/lock"
 	"github.com/caproot/caproot/lock/etcdlock"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 )
 
 func cluster() (client *clientv3.Client, stop func()) {

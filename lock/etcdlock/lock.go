@@ -23,10 +23,11 @@ import (
 	"sync"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/caproot/caproot/exitcleanup"
 	"github.com/caproot/caproot/internal/boottime"
 	"github.com/caproot/caproot/lock"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Lock is a lock that is held. Its methods are safe for concurrent use.

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caproot/caproot/lock"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/caproot/caproot/lock"
 )
 
 // forever is a TTL that no test waits for.
