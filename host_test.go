@@ -71,16 +71,6 @@ func withoutLinks(t *testing.T, names []string) (kept []string) {
 	return kept
 }
 
-// needsModes skips where a file has no mode but read-only.
-func needsModes(t *testing.T) {
-	t.Helper()
-	probe := filepath.Join(t.TempDir(), "mode")
-	must(t, os.WriteFile(probe, nil, 0o640))
-	if info, err := os.Stat(probe); err != nil || info.Mode().Perm() != 0o640 {
-		t.Skip("no modes here but read-only")
-	}
-}
-
 // noStage finds leftovers of publications anywhere in the tree.
 func noStage(t *testing.T, base string) {
 	for _, dir := range []string{"/root", "/root/dir", "/root/away", "/outside"} {

@@ -20,8 +20,6 @@ func umask(mask int) (back func()) {
 	return func() { syscall.Umask(old) }
 }
 
-func links(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }
-
 // killSelf ends the process as the system does it to one that cannot object.
 func killSelf() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 
