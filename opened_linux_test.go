@@ -47,11 +47,11 @@ func TestClaimOpensNoFifo(t *testing.T) {
 // The window of Lchown between its look at the name and the change: what is
 // mounted there in between is not changed. The twin changes it by its name.
 func TestLchownOfMountThatComes(t *testing.T) {
-	if !ownMounts(t) {
-		return
-	}
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files away")
+	}
+	if !ownMounts(t) {
+		return
 	}
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
 		must(t, os.WriteFile(base+"/other", nil, 0o600))
