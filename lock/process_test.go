@@ -1,9 +1,15 @@
 package lock
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
+
+	"github.com/caproot/caproot"
+	"github.com/caproot/caproot/internal/testfs"
 )
 
 // eachMaker runs a test for each way to make a record. The children get env.
@@ -26,7 +32,7 @@ func TestKilledHolder(t *testing.T) {
 			want(t, "while it lives", err, ErrBusy)
 			c.kill()
 			wantNames(t, dir, "target.lock")
-			l, err := m.TryAcquire(deadline(t), r, "target", o)
+			l, err := reclaim(m)(deadline(t), r, "target", o)
 			must(t, err)
 			must(t, l.Release())
 			must(t, m.Drain(deadline(t)))
@@ -91,17 +97,23 @@ func TestCounter(t *testing.T) {
 	for name, env := range map[string][]string{"removed": nil, "kept": {"KEEP=1"}, "named": {"CAPROOT_NO_TMPFILE=1"}, "fair": {"FAIR=1"}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
+			if name == "fair" {
+				needsFair(t, dir)
+			}
+			if testfs.UnderWine() && name != "kept" {
+				t.Skip("Wine opens a file that is being removed, so those who look keep its name taken")
+			}
 			must(t, os.WriteFile(dir+"/number", []byte("0"), 0o600))
 			var all []*child
 			for range 4 {
-				all = append(all, start(t, dir, "count", append(env, "ROUNDS=200")...))
+				all = append(all, start(t, dir, "count", append(env, fmt.Sprint("ROUNDS=", rounds))...))
 			}
 			for _, c := range all {
 				c.end()
 			}
 			data, err := os.ReadFile(dir + "/number")
 			must(t, err)
-			if string(data) != "800" {
+			if string(data) != fmt.Sprint(4*rounds) {
 				t.Errorf("number is %s after %d additions", data, 4*rounds)
 			}
 			left := []string{"number"}
@@ -111,4 +123,24 @@ func TestCounter(t *testing.T) {
 			wantNames(t, dir, left...)
 		})
 	}
+}
+
+// reclaim is one attempt, which is enough where the name of a removed record is
+// free at once; where it may be taken for a moment the attempts go on.
+func reclaim(m *Manager) func(context.Context, *caproot.Root, string, Options) (Lock, error) {
+	if freesName {
+		return m.TryAcquire
+	}
+	return m.Acquire
+}
+
+func needsFair(t *testing.T, dir string) {
+	t.Helper()
+	l, err := TryAcquire(deadline(t), openRoot(t, dir), "fair", Options{Fair: true})
+	if errors.Is(err, ErrUnsupported) {
+		t.Skip(err)
+	}
+	must(t, err)
+	must(t, l.Release())
+	must(t, os.Remove(dir+"/fair.lock.queue"))
 }
