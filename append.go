@@ -69,7 +69,7 @@ func (c *call) append(data []byte, o AppendOptions) (receipt identity.Receipt, e
 		return receipt, &detail{err, fmt.Sprintf("%d of %d bytes appended", n, len(data)), nil}
 	}
 	t := telling{op: "append", object: h, published: identity.InPlace, asked: c.durability(o.Durability)}
-	if err := c.syncFile(h, t.asked); err != nil {
+	if err := c.syncFile(h, t.asked, &t.lost); err != nil {
 		return receipt, err
 	}
 	if t.achieved, err = c.syncDir(c.dir, t.asked, &t.lost); err != nil {

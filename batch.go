@@ -287,7 +287,7 @@ func flushFiles(files []*Staged) error {
 	for i, s := range files {
 		slots <- struct{}{}
 		flushing.Go(func() {
-			errs[i] = s.c.syncFile(s.p.file, s.p.o.Durability)
+			errs[i] = s.c.syncFile(s.p.file, s.p.o.Durability, &s.p.lost)
 			<-slots
 		})
 	}

@@ -62,7 +62,8 @@ type objects interface {
 	chmod(object handle, mode fs.FileMode) error
 	chown(object handle, uid, gid int) error
 	chtimes(object handle, atime, mtime time.Time) error
-	// sync flushes a file, or a directory opened for resolution.
+	// sync flushes a file, or a directory opened for resolution. It returns
+	// errPartSync after a flush that the drive may not have taken part in.
 	sync(object handle) error
 	// lock takes an exclusive lock on the file without waiting.
 	lock(file handle) error

@@ -286,11 +286,11 @@ func (c *call) expect(want *identity.Receipt, object handle, name string) error 
 }
 
 // syncFile flushes content as d asks.
-func (c *call) syncFile(file handle, d Durability) error {
+func (c *call) syncFile(file handle, d Durability, lost *[]string) error {
 	if d > DurabilityFile {
 		return nil
 	}
-	return c.r.sys.sync(file)
+	return told(c.r.sys.sync(file), lost)
 }
 
 // syncDir flushes the directory dir as d asks and returns what was achieved. A
@@ -299,14 +299,14 @@ func (c *call) syncDir(dir handle, d Durability, lost *[]string) (Durability, er
 	if d != DurabilityDir {
 		return d, nil
 	}
-	err := c.r.sys.sync(dir)
+	err := told(c.r.sys.sync(dir), lost)
 	if err == nil {
 		return DurabilityDir, nil
 	}
 	if !noDirSync(err) {
 		return DurabilityFile, published(err)
 	}
-	*lost = append(*lost, "dir-sync")
+	note(lost, "dir-sync")
 	return DurabilityFile, nil
 }
 

@@ -309,7 +309,7 @@ func (w *walker) make(name string) error {
 		err = w.setDirMode(name)
 	}
 	if err == nil && w.durable {
-		if err = w.sys.sync(w.here()); noDirSync(err) {
+		if err = w.sys.sync(w.here()); noDirSync(err) || err == errPartSync {
 			err = nil
 		}
 	}

@@ -15,9 +15,33 @@ import (
 // bsdSystem is what macOS and FreeBSD share beyond all of Unix.
 type bsdSystem struct{ unixSystem }
 
-// kernelResolves: the walker serves. O_RESOLVE_BENEATH of FreeBSD 13 has no
-// counterpart for refusing links or mounts on the way.
+// kernelResolves: the walker serves. O_RESOLVE_BENEATH has no counterpart for
+// refusing mounts on the way, on FreeBSD nor for links.
 func kernelResolves() bool { return false }
+
+// guardBeneath is the flag if the kernel refuses ".." of /dev by it, and not
+// what is inside.
+func guardBeneath(flag int) int {
+	dev, err := openat(unix.AT_FDCWD, "/dev", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return 0
+	}
+	defer bsdSystem{}.close(dev)
+	if !refuses(dev, "..", flag) || refuses(dev, ".", flag) {
+		return 0
+	}
+	return flag
+}
+
+// refuses tells whether a directory is not opened for the flag.
+func refuses(dir handle, path string, flag int) bool {
+	h, err := openat(dir, path, unix.O_RDONLY|unix.O_DIRECTORY|flag, 0)
+	if err != nil {
+		return true
+	}
+	bsdSystem{}.close(h)
+	return false
+}
 
 func openat(dir handle, name string, flags int, perm fs.FileMode) (h handle, err error) {
 	err = retry(func() error {
@@ -33,14 +57,14 @@ func (bsdSystem) copyAccess(handle, string, handle) error { return nil }
 
 // openDir asks for search permission alone.
 func (bsdSystem) openDir(dir handle, name string) (handle, error) {
-	return openat(dir, name, unix.O_SEARCH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	return openat(dir, name, unix.O_SEARCH|unix.O_DIRECTORY|unix.O_NOFOLLOW|guards(), 0)
 }
 
 func (bsdSystem) open(dir handle, name string, how openHow, perm fs.FileMode) (handle, error) {
 	if how&pathOnly != 0 {
 		return openat(dir, name, openFlags(how)|pathLeafFlags, 0)
 	}
-	return openat(dir, name, openFlags(how)|unix.O_NOFOLLOW, perm)
+	return openat(dir, name, openFlags(how)|unix.O_NOFOLLOW|guards(), perm)
 }
 
 func (bsdSystem) stat(dir handle, name string, _ bool) (status, error) {

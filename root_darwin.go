@@ -1,6 +1,10 @@
 package caproot
 
-import "golang.org/x/sys/unix"
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
 
 // pathFlags opens an object for metadata only. There is no O_PATH: O_EVTONLY
 // keeps a volume from being busy by it, and O_NONBLOCK a FIFO from waiting.
@@ -22,13 +26,29 @@ func (darwinSystem) rename(from handle, name string, to handle, newName string, 
 	return retry(func() error { return unix.RenameatxNp(int(from), name, int(to), newName, flags) })
 }
 
-// flush asks the drive too, which fsync of macOS does not (fsync(2)); network
-// and foreign file systems cannot.
+// flush asks the drive too, which fsync of macOS does not (fsync(2)).
 func flush(h handle) error {
-	_, err := unix.FcntlInt(uintptr(h), unix.F_FULLFSYNC, 0)
-	switch err {
-	case unix.ENOTSUP, unix.EOPNOTSUPP, unix.ENOTTY, unix.EINVAL:
-		return unix.Fsync(int(h))
+	full := func() error {
+		_, err := unix.FcntlInt(uintptr(h), unix.F_FULLFSYNC, 0)
+		return err
 	}
-	return err
+	return fullSync(full, func() error { return unix.Fsync(int(h)) })
 }
+
+// O_NOFOLLOW_ANY is of macOS 10.15 and O_RESOLVE_BENEATH of a later XNU
+// (sys/fcntl.h); before, their bits were ignored.
+const (
+	noFollowAny    = 0x20000000
+	resolveBeneath = 0x00001000
+)
+
+// guards are the flags of this kernel that refuse what a walk by single
+// components, without following, does not ask for in the first place: a link or
+// a way out inside of a name. Each is tried on a path that only it refuses: /etc
+// is a link, and ".." leads out of /dev.
+var guards = sync.OnceValue(func() (flags int) {
+	if refuses(unix.AT_FDCWD, "/etc/.", noFollowAny) && !refuses(unix.AT_FDCWD, "/dev/.", noFollowAny) {
+		flags |= noFollowAny
+	}
+	return flags | guardBeneath(resolveBeneath)
+})

@@ -1,6 +1,10 @@
 package caproot
 
-import "golang.org/x/sys/unix"
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
 
 // pathFlags is O_PATH of FreeBSD 13.1 (fcntl.h).
 const pathFlags = 0x00400000
@@ -25,3 +29,10 @@ func (freebsdSystem) rename(from handle, name string, to handle, newName string,
 }
 
 func flush(h handle) error { return unix.Fsync(int(h)) }
+
+// resolveBeneath is O_RESOLVE_BENEATH of FreeBSD 13.0 (fcntl.h).
+const resolveBeneath = 0x00800000
+
+// guards are the flags of this kernel that refuse a way out inside of a name,
+// which a walk by single components does not ask for in the first place.
+var guards = sync.OnceValue(func() int { return guardBeneath(resolveBeneath) })

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"hash"
 	"io/fs"
-	"slices"
 	"syscall"
 
 	"github.com/hashicorp/go-multierror"
@@ -171,9 +170,7 @@ func noLock(err error) bool {
 
 // lose notes what a fallback could not give, each once.
 func (p *publication) lose(code string) {
-	if !slices.Contains(p.lost, code) {
-		p.lost = append(p.lost, code)
-	}
+	note(&p.lost, code)
 }
 
 // write adds to the content. After a failure it is not whole, whatever follows.
@@ -302,7 +299,7 @@ func (p *publication) finish() error {
 	if err := setMode(sys, p.file, st.mode&allModes, mode); err != nil {
 		return err
 	}
-	return p.c.syncFile(p.file, p.o.Durability)
+	return p.c.syncFile(p.file, p.o.Durability, &p.lost)
 }
 
 // giveOwner gives the file, which is as st says, owner and group of another, as
