@@ -2,6 +2,8 @@ package caproot
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -157,3 +159,5 @@ func TestCopyTreeRaceTwin(t *testing.T) {
 	}
 	t.Error("the naive copy was never caught: the attack is too weak to prove anything")
 }
+
+func sumOf(data []byte) string { s := sha256.Sum256(data); return hex.EncodeToString(s[:]) }

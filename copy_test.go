@@ -2,8 +2,6 @@ package caproot
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"io/fs"
 	"os"
 	"syscall"
@@ -13,8 +11,6 @@ import (
 
 	"github.com/caproot/caproot/identity"
 )
-
-func sumOf(data []byte) string { s := sha256.Sum256(data); return hex.EncodeToString(s[:]) }
 
 // case 40: a file of procfs says that its size is 0.
 func TestCopyInFromProc(t *testing.T) {

@@ -29,3 +29,17 @@ func TestFencedSwapBack(t *testing.T) {
 		}
 	})
 }
+
+// beforeExchange acts before the first exchange of names.
+type beforeExchange struct {
+	system
+	do func()
+}
+
+func (s *beforeExchange) rename(from handle, name string, to handle, newName string, how renameHow) error {
+	if how == exchanging && s.do != nil {
+		s.do()
+		s.do = nil
+	}
+	return s.system.rename(from, name, to, newName, how)
+}

@@ -3,6 +3,8 @@ package caproot
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,3 +28,25 @@ func resolvers() []string { return []string{"kernel", "walker"} }
 
 // swapped is how a known object is replaced.
 const swapped = identity.Swapped
+
+func noStageIn(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), stagePrefix) {
+			t.Errorf("%s holds %s", dir, e.Name())
+		}
+	}
+}
+
+// discard removes a tree whose modes may keep its owner out.
+func discard(dir string) {
+	filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	os.RemoveAll(dir)
+}

@@ -83,28 +83,6 @@ func noStage(t *testing.T, base string) {
 	}
 }
 
-func noStageIn(t *testing.T, dir string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	must(t, err)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), stagePrefix) {
-			t.Errorf("%s holds %s", dir, e.Name())
-		}
-	}
-}
-
-// discard removes a tree whose modes may keep its owner out.
-func discard(dir string) {
-	filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	os.RemoveAll(dir)
-}
-
 // giveBack lets an owner who is not root remove the directories of a test.
 func giveBack(t *testing.T, dir string) {
 	t.Helper()

@@ -4,7 +4,6 @@ package caproot
 
 import (
 	"io/fs"
-	"os"
 	"syscall"
 	"testing"
 )
@@ -18,15 +17,6 @@ func mkfifo(t *testing.T, path string) {
 func umask(mask int) (back func()) {
 	old := syscall.Umask(mask)
 	return func() { syscall.Umask(old) }
-}
-
-// killSelf ends the process as the system does it to one that cannot object.
-func killSelf() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }
-
-// wasKilled tells that killSelf was what ended the process.
-func wasKilled(state *os.ProcessState) bool {
-	status, ok := state.Sys().(syscall.WaitStatus)
-	return ok && status.Signal() == syscall.SIGKILL
 }
 
 // kept is what the system keeps of a mode.

@@ -2,7 +2,6 @@ package caproot
 
 import (
 	"io/fs"
-	"os"
 	"testing"
 	"unsafe"
 
@@ -18,14 +17,6 @@ func mkfifo(t *testing.T, _ string) {
 
 // umask: there is none.
 func umask(int) (back func()) { return func() {} }
-
-const killed = 9
-
-// killSelf ends the process as the system does it to one that cannot object.
-func killSelf() { windows.TerminateProcess(windows.CurrentProcess(), killed) }
-
-// wasKilled tells that killSelf was what ended the process.
-func wasKilled(state *os.ProcessState) bool { return state.ExitCode() == killed }
 
 // changed is not to be had.
 func changed(fs.FileInfo) string { return "" }

@@ -90,10 +90,6 @@ func TestPutLeavesExistingParents(t *testing.T) {
 	})
 }
 
-type deafChmod struct{ system }
-
-func (deafChmod) chmod(handle, fs.FileMode) error { return nil }
-
 func TestPutRights(t *testing.T) {
 	for name, c := range map[string]struct {
 		lacks Rights

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/caproot/caproot/identity"
@@ -68,4 +69,13 @@ func dieInSwap(t *testing.T, dir, call string) {
 	}))
 	_, err = r.Put("f", []byte("mine"), PutOptions{IfMatch: &old})
 	t.Fatalf("alive after %v", err)
+}
+
+// killSelf ends the process as the system does it to one that cannot object.
+func killSelf() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }
+
+// wasKilled tells that killSelf was what ended the process.
+func wasKilled(state *os.ProcessState) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signal() == syscall.SIGKILL
 }

@@ -52,3 +52,8 @@ func TestFileInfoIsThatOfOS(t *testing.T) {
 		}
 	})
 }
+
+// foreignInfo is of no file that a system knows.
+type foreignInfo struct{ fs.FileInfo }
+
+func (foreignInfo) Sys() any { return nil }

@@ -10,11 +10,6 @@ import (
 	"testing"
 )
 
-// foreignInfo is of no file that a system knows.
-type foreignInfo struct{ fs.FileInfo }
-
-func (foreignInfo) Sys() any { return nil }
-
 // case 4: an entry describes what was listed, or fails.
 func TestEntryOfReplacedDirectory(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {

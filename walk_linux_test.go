@@ -53,3 +53,11 @@ func TestWalkFaults(t *testing.T) {
 		wantPaths(t, "vanished", walked(t, r, "dir", WalkOptions{Info: true}))
 	})
 }
+
+// listFault changes what listings answer.
+type listFault struct {
+	system
+	list1 func(h handle, scratch []byte) ([]direntry, error)
+}
+
+func (l *listFault) list(h handle, scratch []byte) ([]direntry, error) { return l.list1(h, scratch) }

@@ -228,14 +228,6 @@ func TestWalkReplacedAfterListing(t *testing.T) {
 	})
 }
 
-// listFault changes what listings answer.
-type listFault struct {
-	system
-	list1 func(h handle, scratch []byte) ([]direntry, error)
-}
-
-func (l *listFault) list(h handle, scratch []byte) ([]direntry, error) { return l.list1(h, scratch) }
-
 // case 172: links to directories above, below and beside.
 func TestWalkFollowsEachOnce(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
