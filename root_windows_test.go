@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/caproot/caproot/identity"
 	"github.com/caproot/caproot/internal/testfs"
 )
 
@@ -214,6 +215,32 @@ func TestLinkTargets(t *testing.T) {
 		}
 		for n := range data {
 			linkTarget(data[:n]) // cut short: an error or a part, no fault
+		}
+	}
+}
+
+// Under Wine the numbers of files come from the kernel below: they tell one use
+// of a number from the next, and stay as long as the file is the same.
+func TestFileNumbersOfWine(t *testing.T) {
+	if !testfs.UnderWine() {
+		t.Skip("the numbers are those of the file system")
+	}
+	r, dir := openTree(t, Workspace())
+	for range 50 {
+		old, err := r.Receipt("f")
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte("changed"), 0o644))
+		now, err := r.Receipt("f")
+		must(t, err)
+		if v, why := identity.Compare(old.ID, now.ID); v != identity.Same {
+			t.Fatalf("a written file: %v by %v", v, why)
+		}
+		must(t, r.Remove("f"))
+		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte("content"), 0o644))
+		now, err = r.Receipt("f")
+		must(t, err)
+		if v, why := identity.Compare(old.ID, now.ID); v == identity.Same {
+			t.Fatalf("a file made anew: %v by %v", v, why)
 		}
 	}
 }
