@@ -227,7 +227,7 @@ func (a *audit) modes(path func() string, info fs.FileInfo) error {
 	}{
 		{setuid, mode&fs.ModeSetuid != 0},
 		{setgid, mode&fs.ModeSetgid != 0},
-		{worldWritable, mode.IsDir() && mode&0o002 != 0 && mode&fs.ModeSticky == 0},
+		{worldWritable, modesTell && mode.IsDir() && mode&0o002 != 0 && mode&fs.ModeSticky == 0},
 	} {
 		if !m.has {
 			continue

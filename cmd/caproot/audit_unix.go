@@ -11,6 +11,9 @@ import (
 	"github.com/caproot/caproot"
 )
 
+// modesTell: the bits of a mode say who may do what.
+const modesTell = true
+
 // linksOf returns which file an entry is, and how many names that has.
 func linksOf(_ *caproot.Root, _ caproot.Entry, info fs.FileInfo) (fileKey, uint64, error) {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -16,6 +16,7 @@ import (
 
 // The demonstration fits a screen and leaves nothing behind.
 func TestDemo(t *testing.T) {
+	needsLinks(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	t.Setenv("TMP", tmp)
@@ -91,6 +92,9 @@ func TestDemoSealNotices(t *testing.T) {
 		}, "workspace/plugin/private"},
 	} {
 		t.Run(what, func(t *testing.T) {
+			if what == "mode" {
+				needsModes(t)
+			}
 			var out strings.Builder
 			d := planted(t, &out)
 			d.json = true
@@ -174,6 +178,7 @@ func (n *naive) Sub(string, caproot.Grant) (caproot.Plugin, error) {
 // With the twin that joins paths, every attempt but those that need no plugin
 // succeeds or blocks, and the demonstration says so.
 func TestDemoTwin(t *testing.T) {
+	needsLinks(t)
 	var out strings.Builder
 	d := planted(t, &out)
 	d.plugin = &naive{d.plugin, filepath.Join(d.base, demoPlugin)}

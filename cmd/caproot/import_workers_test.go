@@ -15,6 +15,7 @@ import (
 // own, every directory before what is in it. It runs in this process, where the
 // race detector sees it.
 func TestImportByWorkers(t *testing.T) {
+	needsLinks(t)
 	const all = 500
 	for _, workers := range []string{"1", "2", "16", "64"} {
 		base := t.TempDir()
@@ -45,7 +46,7 @@ func TestImportByWorkers(t *testing.T) {
 
 // What one worker meets ends them all, and is told once.
 func TestImportEndsWithItsReceipts(t *testing.T) {
-	if _, err := os.Stat("/dev/full"); err != nil {
+	if _, err := os.Stat("/dev/full"); err != nil || filepath.Separator != '/' {
 		t.Skipf("nothing to write to that is full: %v", err)
 	}
 	base, root := tree(t)

@@ -59,7 +59,7 @@ func TestJSONForms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			base, root := tree(t)
 			switch tt.name {
-			case "ls", "stat", "import", "import-summary":
+			case "ls", "stat", "import", "import-summary", "audit":
 				needsLinks(t)
 			case "mkdir-parents", "names", "check-missing":
 				if filepath.Separator == '\\' {
