@@ -76,7 +76,9 @@ func TestThroughGrant(t *testing.T) {
 	veto := errors.New("veto")
 	forbidden := caproot.StepPublish
 	sub := grant(caproot.Grant{Before: func(m caproot.Mutation) error {
-		if m.Step == forbidden {
+		// A record with a stage of its own is renamed.
+		publishes := forbidden == caproot.StepPublish && m.Step == caproot.StepRename
+		if m.Step == forbidden || publishes {
 			return errors.Join(veto, fs.ErrNotExist)
 		}
 		return nil
