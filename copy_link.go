@@ -58,16 +58,12 @@ func (c *call) admitLinkOver(mine *status) error {
 		return nil
 	case err != nil:
 		return err
-	case st.isLink():
-		return ErrSymlink
-	case st.isDir():
-		return syscall.EISDIR
-	case st.isSpecial():
-		return ErrSpecial
-	case !st.sameNumbers(mine) && c.r.policy.Rights&Replace == 0:
-		return because(ErrPolicy, "name exists, needs Replace")
 	}
-	return nil
+	err = st.replaceable()
+	if err == nil && !st.sameNumbers(mine) && c.r.policy.Rights&Replace == 0 {
+		err = because(ErrPolicy, "name exists, needs Replace")
+	}
+	return err
 }
 
 func (c *call) giveLink(from *call, mine *status) error {

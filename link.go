@@ -3,6 +3,8 @@ package caproot
 import (
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 
 	"github.com/caproot/caproot/pathsafe"
 )
@@ -72,7 +74,9 @@ func (c *call) admitLink(st *status) error {
 
 // Symlink makes newName a symbolic link with the text target. Under
 // TargetsInside it returns ErrEscape for a target that is absolute, that as text
-// leaves the root from where the link stands, or that has ".." after a name.
+// leaves the root from where the link stands, or that has ".." after a name. A
+// target that ends in a name of a stage's form is ErrName: Sweep would remove the
+// file that a write through the link makes.
 func (r *Root) Symlink(target, newName string) error {
 	var c call
 	if err := c.begin(r, &verbSymlink, newName); err != nil {
@@ -88,6 +92,11 @@ func (c *call) symlink(target string) error {
 	absolute, err := pathsafe.Target(target, c.r.policy.Names)
 	if err != nil {
 		return nameError(err)
+	}
+	if !c.r.carries {
+		if err := unreserved(path.Base(filepath.ToSlash(target))); err != nil {
+			return err
+		}
 	}
 	if err := c.toParent(); err != nil {
 		return err

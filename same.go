@@ -323,5 +323,6 @@ func (c *call) nameUnnamed(f *os.File) error {
 			return serr
 		}
 	}
-	return &detail{ErrUnsupported, "the file cannot be given a name", err}
+	// Not wrapped: ENOENT is about the file, and must not pass for an absent name.
+	return because(ErrUnsupported, "the file cannot be given a name: "+err.Error())
 }

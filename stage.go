@@ -89,13 +89,10 @@ func (p *publication) look() error {
 		return p.admitNew()
 	}
 	p.old = st
+	if err = st.replaceable(); err != nil {
+		return err
+	}
 	switch {
-	case st.isLink():
-		return ErrSymlink
-	case st.isDir():
-		return syscall.EISDIR
-	case st.isSpecial():
-		return ErrSpecial
 	case p.o.NoReplace:
 		return syscall.EEXIST
 	case c.r.policy.Rights&Replace == 0:

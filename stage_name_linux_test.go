@@ -1,6 +1,8 @@
 package caproot
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,4 +80,39 @@ func killSelf() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 func wasKilled(state *os.ProcessState) bool {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	return ok && status.Signal() == syscall.SIGKILL
+}
+
+// case 106: a link whose target has the form of a stage's name would have a write
+// through it swept away.
+func TestSymlinkToStageNameIsRefused(t *testing.T) {
+	p := Workspace()
+	p.MutationLinks = LinksFollow
+	eachResolver(t, p, func(t *testing.T, r *Root, base string) {
+		stage := newStageName()
+		for _, target := range []string{stage, "dir/" + stage, stage + "/", "./" + stage} {
+			want(t, target, r.Symlink(target, "notes"), ErrName)
+			if _, err := os.Lstat(base + "/root/notes"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: left a link", target)
+			}
+		}
+		must(t, r.Symlink(stage+"/file", "notes"))
+	})
+}
+
+// A file without a name any more cannot be given one, which says nothing about
+// the name that was asked for.
+func TestNameRemovedFile(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		path := base + "/root/gone"
+		must(t, os.WriteFile(path, nil, 0o600))
+		f, err := os.Open(path)
+		must(t, err)
+		defer f.Close()
+		must(t, os.Remove(path))
+		err = r.NameUnnamed(f, "named")
+		want(t, "removed", err, ErrUnsupported)
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("looks like an absent name: %v", err)
+		}
+	})
 }

@@ -11,7 +11,8 @@ var verbTarget = verb{name: "target", needs: List, changes: true, traced: true}
 // Target returns the canonical path below r of the file that Put would publish
 // under name: two spellings of one file are one target. Its directory must exist,
 // the file need not. Under LinksFollow a link in the last component leads on;
-// under another rule it is ErrSymlink. A directory is EISDIR.
+// under another rule it is ErrSymlink. A directory is EISDIR, and ErrSpecial what
+// Put refuses so.
 //
 // It tells how things were: look again once nobody else can change them.
 func (r *Root) Target(name string) (canonical string, err error) {
@@ -41,10 +42,19 @@ func (c *call) admitTarget() error {
 		return nil
 	case err != nil:
 		return err
-	case st.isLink():
+	}
+	return st.replaceable()
+}
+
+// replaceable refuses what no file is put in place of.
+func (s *status) replaceable() error {
+	switch {
+	case s.isLink():
 		return ErrSymlink
-	case st.isDir():
+	case s.isDir():
 		return syscall.EISDIR
+	case s.isSpecial():
+		return ErrSpecial
 	}
 	return nil
 }

@@ -118,7 +118,8 @@ func (e Entry) Truncated() bool { return e.cut }
 func (e Entry) String() string { return fs.FormatDirEntry(e) }
 
 // Info describes the entry, a link as a link. It returns ErrMount for a mount
-// point where the policy stays on the mount.
+// point where the policy stays on the mount. What the walk has looked at already
+// is told after a revocation too.
 func (e Entry) Info() (fs.FileInfo, error) {
 	st, err := e.status()
 	if err != nil {
@@ -138,6 +139,9 @@ func (e Entry) status() (status, error) {
 		return status{}, err
 	}
 	defer e.dir.life.leave()
+	if err := e.dir.r.tenure.holds(); err != nil {
+		return status{}, err
+	}
 	return e.look()
 }
 
@@ -274,6 +278,9 @@ func (r *Root) Entries(ctx context.Context, name string) iter.Seq2[Entry, error]
 // the root. Links are not entered; a mount point is entered if the policy
 // crosses it. An fs.DirEntry that it passes may be an Entry.
 func (r *Root) WalkDir(name string, fn fs.WalkDirFunc) error {
+	if fn == nil {
+		return &fs.PathError{Op: verbWalk.name, Path: name, Err: fs.ErrInvalid}
+	}
 	at := pathsafe.Canonical(name)
 	info, err := r.Stat(name)
 	if err != nil {

@@ -1,6 +1,7 @@
 package caproot
 
 import (
+	"io/fs"
 	"os"
 	"syscall"
 	"testing"
@@ -61,3 +62,35 @@ type listFault struct {
 }
 
 func (l *listFault) list(h handle, scratch []byte) ([]direntry, error) { return l.list1(h, scratch) }
+
+func TestEntryOfRevokedWalk(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		g, err := r.Grant(".", Grant{Policy: Workspace()})
+		must(t, err)
+		defer g.Close()
+		seen, asked := 0, 0
+		for e, err := range g.Walk(t.Context(), ".", WalkOptions{MaxDepth: 1, Truncate: true}) {
+			if err != nil {
+				break
+			}
+			if seen++; seen == 1 {
+				g.Revoke()
+			}
+			if e.st != nil {
+				continue
+			}
+			asked++
+			_, err = e.Info()
+			want(t, "Info after Revoke", err, ErrRevoked)
+		}
+		if asked == 0 {
+			t.Error("no entry was asked")
+		}
+	})
+}
+
+func TestWalkDirWithoutFunction(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		want(t, "WalkDir", r.WalkDir(".", nil), fs.ErrInvalid)
+	})
+}
