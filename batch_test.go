@@ -63,15 +63,10 @@ func TestBatch(t *testing.T) {
 // Whichever call of a batch fails, each file is whole and nothing leaks.
 func TestBatchFaults(t *testing.T) {
 	for n := 1; n <= 200; n++ {
-		dir := t.TempDir()
-		must(t, os.WriteFile(dir+"/f", []byte("old"), 0o644))
-		r, err := Open(dir, Workspace())
-		must(t, err)
+		r, dir, faults := faulty(t, n)
 		fds := openFDs(t)
-		faults := &faultSystem{system: r.sys, left: n}
-		r.sys = faults
 		b := r.Batch(BatchOptions{})
-		err = errors.Join(b.Put("f", []byte("new!"), PutOptions{}), b.Put("g", []byte("new!"), PutOptions{Durability: DurabilityDir}))
+		err := errors.Join(b.Put("f", []byte("new!"), PutOptions{}), b.Put("g", []byte("new!"), PutOptions{Durability: DurabilityDir}))
 		report, cerr := b.Commit(t.Context())
 		err = errors.Join(err, cerr)
 		if openFDs(t) != fds {

@@ -69,17 +69,24 @@ func (f *faultSystem) unnamed(d handle, perm fs.FileMode) (handle, error) {
 	return f.system.unnamed(d, perm)
 }
 
+// faulty is a root with the file f, whose n-th call fails.
+func faulty(t *testing.T, n int) (r *Root, dir string, faults *faultSystem) {
+	t.Helper()
+	dir = t.TempDir()
+	must(t, os.WriteFile(dir+"/f", []byte("old"), 0o644))
+	r, err := Open(dir, Workspace())
+	must(t, err)
+	faults = &faultSystem{system: r.sys, left: n}
+	r.sys = faults
+	return r, dir, faults
+}
+
 // Whichever call of a Put fails, the target is whole and nothing leaks.
 func TestPutFaults(t *testing.T) {
 	for n := 1; n <= 40; n++ {
-		dir := t.TempDir()
-		must(t, os.WriteFile(dir+"/f", []byte("old"), 0o644))
-		r, err := Open(dir, Workspace())
-		must(t, err)
+		r, dir, faults := faulty(t, n)
 		fds := openFDs(t)
-		faults := &faultSystem{system: r.sys, left: n}
-		r.sys = faults
-		_, err = r.Put("f", []byte("new!"), PutOptions{Durability: DurabilityDir})
+		_, err := r.Put("f", []byte("new!"), PutOptions{Durability: DurabilityDir})
 		if openFDs(t) != fds {
 			t.Errorf("fault %d: descriptors leaked", n)
 		}

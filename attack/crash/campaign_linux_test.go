@@ -268,19 +268,11 @@ func TestCampaign(t *testing.T) {
 				orphans = "-" // what is there may be a living one's
 			}
 			fmt.Fprintf(rows, "%s\t%d\t%d\t%d\t%s\t%d\t%v\t%v\t\n", r.name, r.done, r.kills, len(r.violations), orphans, r.kept,
-				quantile(r.recoveries, 0.5).Round(10*time.Microsecond), quantile(r.recoveries, 0.99).Round(10*time.Microsecond))
+				testfs.Quantile(r.recoveries, 0.5).Round(10*time.Microsecond), testfs.Quantile(r.recoveries, 0.99).Round(10*time.Microsecond))
 		})
 	}
 	rows.Flush()
 	t.Logf("\n%s", table.String())
-}
-
-func quantile(d []time.Duration, q float64) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
-	slices.Sort(d)
-	return d[int(q*float64(len(d)-1))]
 }
 
 func must(t *testing.T, err error) {

@@ -76,7 +76,11 @@ func (c *contender) takeSeat(ctx context.Context) (*Lock, error) {
 		}
 		return nil, err
 	}
-	err = c.reachFront(ctx, s)
+	return s.finish(c.reachFront(ctx, s))
+}
+
+// finish is the lock of a seat that is in front, unless err says that it is not.
+func (s *seat) finish(err error) (*Lock, error) {
 	if err == nil {
 		err = s.standing()
 	}
@@ -152,14 +156,7 @@ func (c *contender) try(ctx context.Context) (*Lock, error) {
 		c.holder = v.holder
 		err = c.refusal(ctx, s.cluster)
 	}
-	if err == nil {
-		err = s.standing()
-	}
-	if err != nil {
-		s.abandon()
-		return nil, err
-	}
-	return hold(s), nil
+	return s.finish(err)
 }
 
 const (

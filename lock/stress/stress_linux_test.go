@@ -99,8 +99,8 @@ func TestStress(t *testing.T) {
 	v := read(t, string(lines))
 	v.close(t, binary.LittleEndian.Uint64(count))
 	t.Logf("%d kills, %d sections, %d recoveries of a holder killed inside: p50 %v, p99 %v; the kernel's part, until a killed process is gone: p50 %v, p99 %v",
-		*kills, v.sections, len(v.recoveries), quantile(v.recoveries, 0.50), quantile(v.recoveries, 0.99),
-		quantile(deaths, 0.50), quantile(deaths, 0.99))
+		*kills, v.sections, len(v.recoveries), testfs.Quantile(v.recoveries, 0.50), testfs.Quantile(v.recoveries, 0.99),
+		testfs.Quantile(deaths, 0.50), testfs.Quantile(deaths, 0.99))
 	list, err := os.ReadDir(dir)
 	must(t, err)
 	for _, e := range list {
@@ -220,14 +220,6 @@ func (v *verdict) close(t *testing.T, counter uint64) {
 	if died := v.inside != 0; counter != v.value && !(died && counter == v.value+1) {
 		t.Errorf("the counter is %d, the log ends at %d", counter, v.value)
 	}
-}
-
-func quantile(d []time.Duration, q float64) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
-	slices.Sort(d)
-	return d[int(q*float64(len(d)-1))]
 }
 
 // sweep acquires the lock once more, and takes away what lies under private names.
