@@ -8,7 +8,8 @@ import "sync"
 // nothing; NoLimit is no limit.
 type Budget struct {
 	// Bytes is of content: published, appended, written in place, and what
-	// Truncate adds to a file's size.
+	// Truncate adds to a file's size. A hole that WriteAt or Seek leaves before what
+	// is written costs nothing.
 	Bytes int64
 	// Files is of names given to something: files published or made, directories,
 	// links. A file published over another counts too; a rename does not.

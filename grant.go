@@ -19,11 +19,13 @@ type Grant struct {
 	// denied whichever way leads to it: link, bind mount, hard link, case variant,
 	// short name. The name itself is denied as well, as it is and in spellings that
 	// a file system may take for it, so it need not exist yet. On the way to it no
-	// name can be moved, removed or made anything but a directory.
+	// name can be moved, removed or made a link; a file may be made of a missing one.
 	//
 	// The names stay visible in a listing of the directory that holds them. Not
-	// noticed: a hard link or bind mount made of an object that came to a denied
-	// name after the grant.
+	// noticed: another hard link of a file inside a denied directory, or a bind mount
+	// of a directory inside it, unless that is denied by its own name too
+	// (HardlinksRefuse and MountsStay refuse both); and a hard link or bind mount made
+	// of an object that came to a denied name after the grant.
 	Deny []string
 	// Before is asked immediately before each change of a name, an attribute or
 	// content in place, when everything is resolved. An error refuses the change;
