@@ -21,6 +21,9 @@ var byPath = regexp.MustCompile(`^(windows|syscall)\.(CreateFile|Create(Director
 func TestWindowsGoesByHandles(t *testing.T) {
 	files, err := filepath.Glob("*_windows.go")
 	must(t, err)
+	if len(files) == 0 {
+		t.Skip("not in the source tree")
+	}
 	var found []string
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"time"
 
 	"github.com/caproot/caproot"
 	"github.com/caproot/caproot/exitcleanup"
@@ -29,6 +30,9 @@ const (
 // maxSwept bounds how often New starts again because a sweep took its directory
 // in the moment before it was locked.
 const maxSwept = 256
+
+// maxLooks bounds how often a removal waits a millisecond for a sweep that looks.
+const maxLooks = 1000
 
 // Options are the options of New.
 type Options struct {
@@ -211,10 +215,19 @@ func (d *Dir) letGo() error {
 	if d.made.Path == "" {
 		return nil // nothing was made, or nothing that could be made sure of
 	}
-	err := d.parent.RemoveIf(d.name, d.made)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		d.made = identity.Receipt{}
-		return nil
+	var err error
+	for range maxLooks {
+		err = d.parent.RemoveIf(d.name, d.made)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			d.made = identity.Receipt{}
+			return nil
+		}
+		if caproot.Code(err) != "not-empty" {
+			return err
+		}
+		// A sweep that saw the lock's file makes it anew to ask for the lock, and
+		// then removes it, or the directory.
+		time.Sleep(time.Millisecond)
 	}
 	return err
 }

@@ -11,13 +11,16 @@ import (
 	"github.com/caproot/caproot/lock"
 )
 
-// randomLength is that of crypto/rand.Text.
-const randomLength = 26
+const (
+	randomLength = 26          // of crypto/rand.Text
+	justMade     = time.Second // what New may need between a directory and its lock
+)
 
 // Sweep removes from the directory dir of r the scratch directories of dead
 // processes that have the prefix and are older than age, and returns their names.
 // A directory of a living process stays, and so does everything that New did not
-// make, or that cannot be made sure of. What could not be removed is reported,
+// make, that cannot be made sure of, or that has no lock yet and is younger than
+// a second. What could not be removed is reported,
 // and the rest still swept.
 func Sweep(ctx context.Context, r *caproot.Root, dir, prefix string, age time.Duration) (removed []string, err error) {
 	parent, err := r.OpenRoot(dir)
@@ -66,6 +69,9 @@ func sweep(ctx context.Context, parent *caproot.Root, name string, age time.Dura
 	owned, err := outer.Lexists(ownerName)
 	if err != nil {
 		return false, err
+	}
+	if !owned && time.Since(made.ModTime) < justMade {
+		return false, nil
 	}
 	if owned {
 		// Whoever has the lock now knows that nobody had it.

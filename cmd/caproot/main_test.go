@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/caproot/caproot/internal/testfs"
 )
 
 // built is the path of the command, made once. The tests run it as a user would.
@@ -68,6 +70,12 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	}
 	cmd.Stderr = &errOut
 	err := cmd.Run()
+	if cmd.Process == nil && err != nil && testfs.UnderWine() {
+		// Wine fails to start a process now and then, with an internal error.
+		again := exec.Command(cmd.Args[0], cmd.Args[1:]...)
+		again.Stdin, again.Stdout, again.Stderr, again.Env, again.Dir = cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env, cmd.Dir
+		cmd, err = again, again.Run()
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%q: %v", cmd.Args, err)
