@@ -2,6 +2,7 @@ package attack
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -32,6 +33,11 @@ const (
 
 func TestMain(m *testing.M) {
 	if root := os.Getenv(envAttacker); root != "" {
+		// The pipe ends with the process that started this one, however that ends.
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		}()
 		fmt.Fprintln(os.Stderr, assault(root, os.Getenv(envMounted), os.Getenv(envAlias)))
 		os.Exit(1)
 	}
@@ -61,6 +67,8 @@ func startOne(t *testing.T, env ...string) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
+	_, err := cmd.StdinPipe()
+	must(t, err)
 	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
