@@ -199,11 +199,12 @@ func rows(base string) ([]row, error) {
 func openRows(depth int, name, path string, r, compat *caproot.Root, o *os.Root) []row {
 	byPath := contender{"os", func() error { f, err := os.Open(path); return closed(f, err) }}
 	byRoot := contender{"os.Root", func() error { f, err := o.Open(name); return closed(f, err) }}
+	view := append([]contender{byPath, byRoot}, bareOpen(o, name)...)
 	return []row{
-		{fmt.Sprintf("OpenView, depth %d", depth), []contender{
-			{"caproot", func() error { f, err := r.OpenView(name, os.O_RDONLY, 0); return closed(f, err) }}, byPath, byRoot}},
-		{fmt.Sprintf("OpenView under Compat, depth %d", depth), []contender{
-			{"caproot", func() error { f, err := compat.OpenView(name, os.O_RDONLY, 0); return closed(f, err) }}, byPath, byRoot}},
+		{fmt.Sprintf("OpenView, depth %d", depth), append([]contender{
+			{"caproot", func() error { f, err := r.OpenView(name, os.O_RDONLY, 0); return closed(f, err) }}}, view...)},
+		{fmt.Sprintf("OpenView under Compat, depth %d", depth), append([]contender{
+			{"caproot", func() error { f, err := compat.OpenView(name, os.O_RDONLY, 0); return closed(f, err) }}}, view...)},
 		{fmt.Sprintf("Open, depth %d", depth), []contender{
 			{"caproot", func() error { f, err := r.Open(name); return closed(f, err) }}, byPath, byRoot}},
 		{fmt.Sprintf("Open under Compat, depth %d", depth), []contender{
@@ -223,10 +224,10 @@ func statRows(base string, r *caproot.Root, o *os.Root) []row {
 		return err
 	}}
 	return []row{
-		{"Stat, depth 4", []contender{
+		{"Stat, depth 4", append([]contender{
 			{"caproot", func() error { _, err := r.Stat(name); return err }},
 			{"os", func() error { _, err := os.Stat(path); return err }},
-			{"os.Root", func() error { _, err := o.Stat(name); return err }}, join}},
+			{"os.Root", func() error { _, err := o.Stat(name); return err }}, join}, bareStat(o, name)...)},
 		{"Lstat, depth 1", []contender{
 			{"caproot", func() error { _, err := r.Lstat("d"); return err }},
 			{"os", func() error { _, err := os.Lstat(top); return err }},
