@@ -26,8 +26,8 @@ type PutOptions struct {
 	// NoReplace makes an existing name an error that matches fs.ErrExist.
 	NoReplace bool
 	// IfMatch replaces only the object of this receipt, else the error matches
-	// ErrChanged. A digest in the receipt is compared too and needs the right
-	// Read. Where the system can exchange two names the comparison is made on what
+	// ErrChanged. A file that was written in place is the same object: a digest in
+	// the receipt is compared too, and needs the right Read. Where the system can exchange two names the comparison is made on what
 	// was displaced, and Receipt.Published is Swapped; another process can see the
 	// new content for that moment even if it is taken back. If a third writer
 	// comes between, the error tells the name under which a file of another writer

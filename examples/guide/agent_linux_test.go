@@ -12,7 +12,7 @@ import (
 // edit is the file tool of an agent: it replaces a text that stands in the file
 // once, unless somebody else changed the file since it was read.
 func edit(r *caproot.Root, name, old, text string) error {
-	seen, err := r.Receipt(name)
+	seen, err := r.Receipt(name, caproot.WithDigest) // an editor may write in place
 	if err != nil {
 		return err
 	}
