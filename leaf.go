@@ -40,8 +40,16 @@ func (w *walker) openLeaf(leaf string, how openHow, perm fs.FileMode) (handle, e
 		}
 		how |= directoryOnly
 	}
+	reserved := error(nil)
+	if how&creating != 0 {
+		if reserved = unreserved(leaf); reserved != nil {
+			how &^= creating | exclusive // a link led here
+		}
+	}
 	h, err := w.sys.open(w.here(), leaf, how&^followLeaf, perm)
 	switch {
+	case reserved != nil && errors.Is(err, fs.ErrNotExist):
+		return noHandle, reserved
 	case err == nil && how&pathOnly != 0 && how&followLeaf != 0:
 		st, serr := w.sys.stat(h, "", false)
 		if serr == nil && !st.isLink() {

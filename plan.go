@@ -303,14 +303,21 @@ func (c *call) open(how openHow, perm fs.FileMode) (handle, error) {
 	if c.placed() {
 		return c.openPlaced(how, perm)
 	}
-	if c.r.beneath != nil {
-		h, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Path, how, perm, c.beneathRule())
-		if err == nil || !undecided(err) {
-			return h, err
-		}
-		return c.openAgain(how, perm)
+	if c.r.beneath == nil {
+		return c.walkOpen(how, perm)
 	}
-	return c.walkOpen(how, perm)
+	if how&(creating|exclusive|followLeaf) == creating|followLeaf {
+		return c.openOrFollow(how, perm)
+	}
+	return c.openBeneath(how, perm)
+}
+
+func (c *call) openBeneath(how openHow, perm fs.FileMode) (handle, error) {
+	h, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Path, how, perm, c.beneathRule())
+	if err == nil || !undecided(err) {
+		return h, err
+	}
+	return c.openAgain(how, perm)
 }
 
 // placed tells whether the place of an object must be known before it is opened.

@@ -159,10 +159,53 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 	return h, isDir, nil
 }
 
+// openOrFollow opens or makes what the name leads to. The kernel makes nothing
+// through a link, whose text may be the name of a stage.
+func (c *call) openOrFollow(how openHow, perm fs.FileMode) (h handle, err error) {
+	h, err = c.r.beneath.openBeneath(c.r.dir, c.shape.Path, how&^followLeaf, perm, c.beneathRule())
+	if err == nil || !undecided(err) {
+		return h, err
+	}
+	for range maxRaces {
+		h, err = c.openBeneath(how&^creating, 0)
+		if err == nil && how&(forWrite|truncating) == 0 {
+			if err = c.refuseDir(h); err != nil {
+				return noHandle, err
+			}
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return h, err
+		}
+		h, err = c.openTarget(how|exclusive, perm)
+		if !errors.Is(err, fs.ErrExist) {
+			return h, err
+		}
+	}
+	return noHandle, ErrUnstable
+}
+
+// refuseDir gives an open that asks for no change the answer of one that may make
+// a file.
+func (c *call) refuseDir(h handle) error {
+	st, err := c.r.sys.stat(h, "", false)
+	if err == nil && st.isDir() {
+		err = syscall.EISDIR
+	}
+	if err != nil {
+		c.r.sys.close(h)
+	}
+	return err
+}
+
 // openTarget makes the file that a link leads to and that is missing: the system
 // follows no link in an exclusive open. It never opens a file that is there.
 func (c *call) openTarget(how openHow, perm fs.FileMode) (handle, error) {
-	if err := c.toTarget(); err != nil {
+	c.leavePlace()
+	err := c.toTarget()
+	if err == nil {
+		err = unreserved(c.leaf)
+	}
+	if err != nil {
 		return noHandle, err
 	}
 	h, err := c.r.sys.open(c.dir, c.leaf, how, perm)
