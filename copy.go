@@ -9,7 +9,7 @@ import (
 	"github.com/caproot/caproot/identity"
 )
 
-var verbCopyIn = verb{name: "copyin", changes: true, traced: true}
+var verbCopyIn = verb{name: "copyin", changes: true, traced: true, makes: true}
 
 // Source is a file to copy from: what Name leads to in Root, under the rules of
 // that root, or else File from its beginning. File stays the caller's, and its

@@ -161,12 +161,26 @@ func (w *walker) admitPath(name string) error {
 			way = way[:len(way)-1]
 		}
 	}
+	if w.goal != "" && way[len(way)-1].leads() {
+		return errWayThere
+	}
 	return nil
 }
 
 // takes tells whether a verb gives the named object away or puts another in
-// its place. On the way to a denied name that would leave the name without it.
-func (v *verb) takes() bool { return v.needs&(Remove|Move|Link|Symlink) != 0 && !v.inside }
+// its place. On the way to a denied name that would leave the name without it,
+// and a file made there would keep it from ever coming to be.
+func (v *verb) takes() bool {
+	return v.makes || v.needs&(Remove|Move|Link|Symlink) != 0 && !v.inside
+}
+
+// admitNew decides on a file that an open is about to make.
+func (c *call) admitNew() error {
+	if c.r.deny != nil && c.g.at.name(c.leaf).leads() {
+		return errWayThere
+	}
+	return nil
+}
 
 // admitLeaf decides on the name of the place and on the object it names.
 func (c *call) admitLeaf() error {

@@ -19,7 +19,8 @@ type Grant struct {
 	// denied whichever way leads to it: link, bind mount, hard link, case variant,
 	// short name. The name itself is denied as well, as it is and in spellings that
 	// a file system may take for it, so it need not exist yet. On the way to it no
-	// name can be moved, removed or made a link; a file may be made of a missing one.
+	// name can be moved, removed or made a link or a file; a missing one may become
+	// a directory, and a file that is there may be written in place.
 	//
 	// The names stay visible in a listing of the directory that holds them. Not
 	// noticed: another hard link of a file inside a denied directory, or a bind mount

@@ -102,6 +102,9 @@ func (c *call) openNew(how openHow, perm fs.FileMode) (handle, error) {
 	if how&directoryOnly != 0 {
 		return noHandle, syscall.EISDIR
 	}
+	if err := c.admitNew(); err != nil {
+		return noHandle, err
+	}
 	if err := c.permit(StepOpen, 1); err != nil {
 		return noHandle, err
 	}

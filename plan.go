@@ -18,6 +18,7 @@ type verb struct {
 	exports bool // hands out an *os.File, whose type must be known
 	inside  bool // works in the directory that is named
 	relinks bool // gives links a new place
+	makes   bool // puts a file at the name, whatever has it
 }
 
 // call is one public method at work: its checks, its place, its errors. It

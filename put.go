@@ -11,7 +11,7 @@ import (
 	"github.com/caproot/caproot/identity"
 )
 
-var verbPut = verb{name: "put", changes: true, traced: true}
+var verbPut = verb{name: "put", changes: true, traced: true, makes: true}
 
 // PutOptions are the options of Put, PutFrom and Stage.
 type PutOptions struct {

@@ -20,7 +20,7 @@ var (
 	verbRemoveSame    = verb{name: "removesame", needs: Remove, changes: true}
 	verbMoveSame      = verb{name: "movesame", needs: Move, changes: true, relinks: true}
 	verbCreateUnnamed = verb{name: "createunnamed", needs: Create | Read, changes: true}
-	verbNameUnnamed   = verb{name: "nameunnamed", needs: Create, changes: true}
+	verbNameUnnamed   = verb{name: "nameunnamed", needs: Create, changes: true, makes: true}
 	verbOpenParent    = verb{name: "openparent", needs: List, changes: true, traced: true}
 )
 
