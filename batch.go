@@ -89,17 +89,21 @@ func (b *Batch) add(name string, o PutOptions, fill func(*Staged) error) error {
 	if err != nil {
 		return err
 	}
+	kept := false
+	defer func() {
+		if !kept {
+			s.Abort() // the source may have panicked, too
+		}
+	}()
 	if err := fill(s); err != nil {
-		s.Abort()
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.done {
-		s.Abort()
 		return s.c.fail(fs.ErrClosed)
 	}
-	b.staged = append(b.staged, s)
+	b.staged, kept = append(b.staged, s), true
 	return nil
 }
 
@@ -110,8 +114,12 @@ func (b *Batch) Abort() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.drop()
+}
+
+// drop gives up what was not published.
+func (b *Batch) drop() (first error) {
 	b.done = true
-	var first error
 	for _, s := range b.staged {
 		if err := s.Abort(); first == nil {
 			first = err
@@ -137,13 +145,9 @@ func (b *Batch) Commit(ctx context.Context) (BatchReport, error) {
 	if b.done {
 		return BatchReport{}, &fs.PathError{Op: "batch", Path: ".", Err: fs.ErrClosed}
 	}
-	b.done = true
+	defer b.drop()
 	k := batchCommit{b: b}
 	err := k.run(ctx)
-	for _, s := range b.staged {
-		s.Abort()
-	}
-	b.staged = nil
 	return k.report, err
 }
 

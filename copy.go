@@ -63,7 +63,7 @@ func (r *Root) CopyIn(ctx context.Context, name string, src Source, o CopyOption
 		}
 		return identity.Receipt{}, err
 	}
-	defer from.close()
+	defer from.Close()
 	return r.copyFile(ctx, name, from, o)
 }
 
@@ -77,7 +77,7 @@ type copySource struct {
 	still func(st *status) error
 }
 
-func (f *copySource) close() { f.sys.close(f.h) }
+func (f *copySource) Close() error { return f.sys.close(f.h) }
 
 func (src *Source) open() (*copySource, error) {
 	if src.Root == nil {
@@ -97,9 +97,10 @@ func (src *Source) open() (*copySource, error) {
 		err = c.admitRead(&f.st)
 	}
 	if err != nil {
-		f.close()
+		f.Close()
 		return nil, c.fail(err)
 	}
+	c.gives(f)
 	return f, nil
 }
 
@@ -140,7 +141,7 @@ func openCopyFile(file *os.File) (*copySource, error) {
 	}
 	f := &copySource{sys: hostSystem(), h: h, limit: NoLimit, still: func(*status) error { return nil }}
 	if err := f.look(); err != nil {
-		f.close()
+		f.Close()
 		return nil, err
 	}
 	return f, nil

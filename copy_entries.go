@@ -42,7 +42,7 @@ func (t *treeCopy) copy(e Entry) error {
 }
 
 func (t *treeCopy) drop(e Entry, f *copySource) {
-	f.close()
+	f.Close()
 	e.dir.release()
 }
 
@@ -73,20 +73,30 @@ func (t *treeCopy) file(e Entry, f *copySource, name string) error {
 	if err != nil {
 		return err
 	}
+	if cap(t.slots) == 1 {
+		t.work(e, f, name, first, mine)
+		return nil
+	}
 	t.slots <- struct{}{}
 	t.files.Go(func() {
 		defer func() { <-t.slots }()
-		defer t.drop(e, f)
-		err := t.fill(f, name, first, mine)
-		if mine {
-			first.ok = err == nil
-			close(first.done)
-		}
-		if err != nil && !t.passOver(err) {
-			t.left(e.Path(), cause(err))
-		}
+		t.work(e, f, name, first, mine)
 	})
 	return nil
+}
+
+// work copies one file. A copy by one worker is made by the goroutine of the
+// caller, who can recover from a panic of what is called back.
+func (t *treeCopy) work(e Entry, f *copySource, name string, first *firstName, mine bool) {
+	defer t.drop(e, f)
+	err := t.fill(f, name, first, mine)
+	if mine {
+		first.ok = err == nil
+		close(first.done)
+	}
+	if err != nil && !t.passOver(err) {
+		t.left(e.Path(), cause(err))
+	}
 }
 
 // firstName looks a file with several names up. It is nil for a file of its own.

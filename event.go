@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"context"
+	"io"
 	"log/slog"
 )
 
@@ -17,7 +18,8 @@ const (
 // Event is what an observer is told. It comes when the outcome of a call is
 // settled, from the goroutine of the call: an observer cannot change the
 // outcome, and delays only the return. It must not call Close or Wait on a Root
-// of the grant, nor a File of it.
+// of the grant, nor a File of it. One that panics does so to the caller, who does
+// not get what the call was to hand out: that is closed.
 //
 // Publications by Stage are told at Commit. Of the calls on a File only
 // failures are told.
@@ -86,7 +88,22 @@ func (c *call) report() {
 	if c.g == nil || c.g.quiet || !c.r.tenure.told {
 		return
 	}
+	defer c.takeBack() // an observer that panics takes the result with it
 	c.r.report(c.verb.name, c.name, c.g.to, c.g.outcome)
+	c.g.result = nil
+}
+
+// gives notes what the call hands out when its outcome is told.
+func (c *call) gives(result io.Closer) {
+	if c.g != nil {
+		c.g.result = result
+	}
+}
+
+func (c *call) takeBack() {
+	if c.g.result != nil {
+		c.g.result.Close()
+	}
 }
 
 func (r *Root) report(verb, path, to string, err error) {

@@ -54,7 +54,9 @@ func (r *Root) OpenView(name string, flag int, perm fs.FileMode) (*File, error) 
 
 // view puts an open object under the root's rules.
 func (c *call) view(h handle, how openHow) *File {
-	return &File{r: c.r, h: h, name: c.name, how: how}
+	f := &File{r: c.r, h: h, name: c.name, how: how}
+	c.gives(f)
+	return f
 }
 
 // The verbs of an open, so that the hot path makes none.
@@ -368,7 +370,7 @@ func (c *call) export(h handle, isDir bool, how openHow) (*os.File, error) {
 	}
 	display := joinDisplay(c.r.name, pathsafe.Canonical(c.name))
 	if isDir {
-		return exportDir(h, display)
+		return c.handOut(exportDir(h, display))
 	}
 	if c.cautious()&^how != 0 {
 		if err := setBlocking(h, how); err != nil {
@@ -376,5 +378,12 @@ func (c *call) export(h handle, isDir bool, how openHow) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return newFile(h, display), nil
+	return c.handOut(newFile(h, display), nil)
+}
+
+func (c *call) handOut(f *os.File, err error) (*os.File, error) {
+	if err == nil {
+		c.gives(f)
+	}
+	return f, err
 }

@@ -35,7 +35,9 @@ type Grant struct {
 	// called by several goroutines at a time, those of one RemoveTree among them.
 	//
 	// It is not asked for writes to a file that is already open, and it must not
-	// call Close or Wait on a Root of the grant.
+	// call Close or Wait on a Root of the grant. When it panics the call lets go of
+	// all that it holds and the panic goes on to its caller; one in a goroutine of
+	// several workers ends the program.
 	Before func(Mutation) error
 	// Observe is told of each call when its outcome is settled. See Event.
 	Observe func(Event)
@@ -193,7 +195,14 @@ func (r *Root) Grant(dir string, g Grant) (*Root, error) {
 	if err != nil {
 		return nil, c.fail(err)
 	}
+	kept := false
+	defer func() {
+		if !kept {
+			sub.Close() // an observer panicked
+		}
+	}()
 	sub.tenure.tell("", Event{Name: EventGranted, Verb: verbGrant.name})
+	kept = true
 	return sub, nil
 }
 
@@ -253,6 +262,7 @@ func (c *call) subRoot(h handle, name string, p Policy, t *tenure) (*Root, error
 	if t.parent != nil {
 		sub.below = under(r.below, c.reached())
 	}
+	c.gives(sub)
 	return sub, nil
 }
 

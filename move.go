@@ -33,7 +33,8 @@ type MoveOptions struct {
 	// A process that is killed in it leaves the object whole under one of the names:
 	// under the new one as soon as that exists, and then all or a part of it under
 	// the old one too. Before that, a directory or link may lie half copied beside
-	// the new name, under the name of a stage, which Sweep leaves alone.
+	// the new name, under the name of a stage, which Sweep leaves alone. So it is
+	// when Grant.Before panics.
 	CrossDevice bool
 }
 

@@ -60,7 +60,7 @@ func copyFileAcross(from, to *call, took *manifest, o *MoveOptions) (receipt ide
 		now, err := sys.stat(from.dir, from.leaf, false)
 		return sameSource(&now, st, err)
 	}}
-	defer f.close()
+	defer f.Close()
 	if err := f.look(); err != nil {
 		return receipt, err
 	}

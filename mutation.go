@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 
 	"github.com/caproot/caproot/identity"
@@ -53,9 +54,10 @@ func (r *refusal) Is(target error) bool {
 // grantedCall is what a call on a grant knows beside its place.
 type grantedCall struct {
 	outcome  error
-	to       string // the second name
-	quiet    bool   // the call of the first name reports
-	made     bool   // the open made the file
+	result   io.Closer // what the call hands out
+	to       string    // the second name
+	quiet    bool      // the call of the first name reports
+	made     bool      // the open made the file
 	reserved Budget
 	at       denyAt // of the place's directory
 }

@@ -76,7 +76,8 @@ func (r *Root) Put(name string, data []byte, o PutOptions) (identity.Receipt, er
 		return identity.Receipt{}, err
 	}
 	defer c.end()
-	p := publication{c: &c, o: o}
+	p := publication{c: &c, o: o, file: noHandle}
+	defer p.discard() // what a panic of the host's callback left
 	receipt, err := p.put(data)
 	return receipt, c.fail(p.end(err))
 }
@@ -188,7 +189,13 @@ func (r *Root) stage(v *verb, name string, o PutOptions) (*Staged, error) {
 		return nil, err
 	}
 	defer r.leave()
-	s.p = publication{c: &s.c, o: o}
+	s.p = publication{c: &s.c, o: o, file: noHandle}
+	kept := false
+	defer func() {
+		if !kept {
+			s.giveUp() // a callback of the host may have panicked
+		}
+	}()
 	err := s.p.open(0)
 	if err == nil && !s.c.owned {
 		// The stage outlives the call, so it needs a handle of its own.
@@ -202,6 +209,7 @@ func (r *Root) stage(v *verb, name string, o PutOptions) (*Staged, error) {
 		s.c.report()
 		return nil, err
 	}
+	kept = true
 	return s, nil
 }
 
@@ -281,6 +289,7 @@ func (s *Staged) Commit() (identity.Receipt, error) {
 		return s.receipt, s.err
 	}
 	defer s.c.r.leave()
+	defer s.giveUp() // does nothing unless a callback of the host panics
 	receipt, err := s.commit()
 	s.receipt = receipt
 	s.end(err)
@@ -322,13 +331,17 @@ func (s *Staged) Abort() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.c.fail(s.giveUp())
+}
+
+func (s *Staged) giveUp() error {
 	if s.done {
 		return nil
 	}
 	err := s.p.discard()
 	s.c.leavePlace()
 	s.done, s.err = true, s.c.fail(errAborted)
-	return s.c.fail(err)
+	return err
 }
 
 // Close is Abort unless Commit was called.

@@ -202,7 +202,7 @@ func (r *Root) File() (*os.File, error) {
 	if err != nil {
 		return nil, c.fail(err)
 	}
-	return newFile(h, r.name), nil
+	return c.handOut(newFile(h, r.name), nil)
 }
 
 // OpenRoot opens a directory inside as a Root of its own with the same policy. It

@@ -261,7 +261,7 @@ func (r *Root) CreateUnnamed(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, c.fail(lacks(err, "no files without a name"))
 	}
-	return newFile(h, joinDisplay(r.name, dir)), nil
+	return c.handOut(newFile(h, joinDisplay(r.name, dir)), nil)
 }
 
 // lacks turns the answers for a call that is missing into ErrUnsupported.

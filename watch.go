@@ -71,6 +71,7 @@ func (c *call) watch(names []string) (*Watch, error) {
 		return nil, err
 	}
 	w := &Watch{r: c.r, events: events, changed: make(chan struct{}, 1)}
+	c.gives(w)
 	go w.read(sys, wanted)
 	return w, nil
 }
