@@ -135,6 +135,9 @@ func (r *Root) statNow(name string) (status, error) {
 }
 
 func openCopyFile(file *os.File) (*copySource, error) {
+	if noFile(file) {
+		return nil, errNoFile
+	}
 	h, err := dupFile(file)
 	if err != nil {
 		return nil, err

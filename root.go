@@ -78,7 +78,7 @@ func Open(dir string, p Policy) (*Root, error) {
 // caller's. It returns ErrUnsupported for a policy with BindPath: a descriptor
 // has no path.
 func FromFile(dir *os.File, p Policy) (*Root, error) {
-	if dir == nil {
+	if noFile(dir) {
 		return nil, &fs.PathError{Op: "open", Err: errNoFile}
 	}
 	if err := p.valid(); err != nil {
@@ -102,7 +102,7 @@ func FromFile(dir *os.File, p Policy) (*Root, error) {
 // FromOSRoot makes a Root of the directory of r, which stays the caller's. It
 // needs the right to list that directory.
 func FromOSRoot(r *os.Root, p Policy) (*Root, error) {
-	if r == nil {
+	if r == nil || *r == (os.Root{}) {
 		return nil, &fs.PathError{Op: "open", Err: errNoRoot}
 	}
 	dir, err := r.Open(".")
@@ -112,6 +112,10 @@ func FromOSRoot(r *os.Root, p Policy) (*Root, error) {
 	defer dir.Close()
 	return FromFile(dir, p)
 }
+
+// noFile tells a file that was never opened, of which each method of a zero one
+// panics.
+func noFile(f *os.File) bool { return f == nil || *f == (os.File{}) }
 
 // newRoot takes h over, also when it fails.
 func newRoot(sys system, h handle, name string, p Policy, t *tenure) (*Root, error) {

@@ -151,6 +151,9 @@ func (c *call) holds(mine *status) error {
 }
 
 func (c *call) statFile(f *os.File) (status, error) {
+	if noFile(f) {
+		return status{}, errNoFile
+	}
 	h := handle(f.Fd())
 	if h == noHandle {
 		return status{}, fs.ErrClosed

@@ -52,8 +52,10 @@ func TestZeroValues(t *testing.T) {
 		answersZero(t, what, reflect.ValueOf(value))
 	}
 	for what, open := range map[string]func() (*Root, error){
-		"FromFile":   func() (*Root, error) { return FromFile(nil, Compat()) },
-		"FromOSRoot": func() (*Root, error) { return FromOSRoot(nil, Compat()) },
+		"FromFile":         func() (*Root, error) { return FromFile(nil, Compat()) },
+		"FromFile, zero":   func() (*Root, error) { return FromFile(&os.File{}, Compat()) },
+		"FromOSRoot":       func() (*Root, error) { return FromOSRoot(nil, Compat()) },
+		"FromOSRoot, zero": func() (*Root, error) { return FromOSRoot(&os.Root{}, Compat()) },
 	} {
 		_, err := open()
 		want(t, what, err, fs.ErrInvalid)
@@ -65,7 +67,7 @@ func TestNilArguments(t *testing.T) {
 	var none context.Context
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
 		before := tree(t, base+"/root")
-		batch := r.Batch(BatchOptions{})
+		batch, zero := r.Batch(BatchOptions{}), &os.File{}
 		defer batch.Abort()
 		for what, err := range map[string]error{
 			"PutFrom, context":  errOf(r.PutFrom(none, "f", os.Stdin, PutOptions{})),
@@ -86,6 +88,11 @@ func TestNilArguments(t *testing.T) {
 			"RemoveSame, file":  r.RemoveSame("f", nil),
 			"MoveSame, file":    r.MoveSame("f", "g", nil),
 			"NameUnnamed, file": r.NameUnnamed(nil, "g"),
+			"CheckSame, zero":   r.CheckSame("f", zero),
+			"RemoveSame, zero":  r.RemoveSame("f", zero),
+			"MoveSame, zero":    r.MoveSame("f", "g", zero),
+			"NameUnnamed, zero": r.NameUnnamed(zero, "g"),
+			"CopyIn, zero":      errOf(r.CopyIn(context.Background(), "new", Source{File: zero}, CopyOptions{})),
 		} {
 			var path *fs.PathError
 			var link *os.LinkError

@@ -160,16 +160,29 @@ func openSame(parent *caproot.Root, name string) (*caproot.Root, identity.Receip
 }
 
 // Root is the directory to work in. It is closed by Remove.
-func (d *Dir) Root() *caproot.Root { return d.work }
+func (d *Dir) Root() *caproot.Root {
+	if d == nil {
+		return nil
+	}
+	return d.work
+}
 
 // Name is the name of the scratch directory in the directory given to New.
-func (d *Dir) Name() string { return d.name }
+func (d *Dir) Name() string {
+	if d == nil {
+		return ""
+	}
+	return d.name
+}
 
 // Remove removes the content, through the open directory and so wherever that
 // is by now, and then the directory, if it still has its name: what has been put
 // in its place stays, and the error matches ErrChanged. After another error
 // Remove may be called again. Once it is done it does nothing.
 func (d *Dir) Remove() error {
+	if d == nil || d.name == "" {
+		return &fs.PathError{Op: "scratch", Err: fs.ErrInvalid}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.remove()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -239,5 +240,17 @@ func TestNewBesideSweeps(t *testing.T) {
 		_, err = d.Root().Put("file", nil, caproot.PutOptions{})
 		must(t, err)
 		must(t, d.Remove())
+	}
+}
+
+// A directory that New did not make answers, and has nothing to remove.
+func TestZeroValues(t *testing.T) {
+	for _, d := range []*Dir{nil, {}} {
+		if err := d.Remove(); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("Remove: %v", err)
+		}
+		if d.Name() != "" || d.Root() != nil {
+			t.Errorf("%q, %v", d.Name(), d.Root())
+		}
 	}
 }
