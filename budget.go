@@ -8,8 +8,10 @@ import "sync"
 // nothing; NoLimit is no limit.
 type Budget struct {
 	// Bytes is of content: published, appended, written in place, and what
-	// Truncate adds to a file's size. A hole that WriteAt or Seek leaves before what
-	// is written costs nothing.
+	// Truncate, or a write beyond the end, adds to a file's size. So no file grows
+	// by more than was spent, except that one which is shrunk during a write may grow
+	// back to the size it had. Parallel writes beyond one end may each be charged for
+	// the hole before them.
 	Bytes int64
 	// Files is of names given to something: files published or made, directories,
 	// links. A file published over another counts too; a rename does not.
@@ -81,6 +83,23 @@ func (l *ledger) refund(b Budget) {
 		at.spent.Bytes -= b.Bytes
 		at.spent.Files -= b.Files
 	}
+}
+
+// pay charges a write of size bytes and the hole before it. What was not written
+// is given back, and the hole with it if that is all.
+func (l *ledger) pay(size int, hole int64, write func() (int, error)) (n int, err error) {
+	if size == 0 {
+		hole = 0
+	}
+	if err := l.reserve(Budget{Bytes: hole + int64(size)}); err != nil {
+		return 0, err
+	}
+	n, err = write()
+	if n > 0 {
+		hole = 0
+	}
+	l.refund(Budget{Bytes: hole + int64(size-n)})
+	return n, err
 }
 
 // spend reserves for the call. What is not kept by its end is given back.

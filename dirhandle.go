@@ -153,6 +153,14 @@ func (s *status) isDir() bool     { return s.mode.IsDir() }
 func (s *status) isLink() bool    { return s.mode&fs.ModeSymlink != 0 }
 func (s *status) isSpecial() bool { return !s.isRegular() && !s.isDir() && !s.isLink() }
 
+// holeBefore is what a write at an offset adds to a file before it.
+func (s *status) holeBefore(at int64) int64 {
+	if s.isSpecial() {
+		return 0
+	}
+	return max(0, at-s.size)
+}
+
 // sameNumbers compares what pins an object while a handle to it is open: then
 // the kernel cannot give the number to another one.
 func (s *status) sameNumbers(o *status) bool {

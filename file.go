@@ -181,38 +181,37 @@ func (f *File) Write(p []byte) (int, error) {
 		return 0, f.fail("write", err)
 	}
 	defer f.leave()
-	if limit := f.r.policy.MaxWriteBytes; limit != NoLimit {
+	limit, ledger := f.r.policy.MaxWriteBytes, f.r.tenure.ledger
+	var hole int64
+	if limit != NoLimit || ledger != nil {
 		// Two writes must not both find room for themselves.
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		at, err := f.writesAt()
+		at, beyond, err := f.writesAt()
 		if err == nil && int64(len(p)) > limit-at {
 			err = ErrTooLarge
 		}
 		if err != nil {
 			return 0, f.fail("write", err)
 		}
+		hole = beyond
 	}
-	ledger := f.r.tenure.ledger
-	if err := ledger.reserve(Budget{Bytes: int64(len(p))}); err != nil {
-		return 0, f.fail("write", err)
-	}
-	n, err := writeAll(f.r.sys, f.h, p)
-	ledger.refund(Budget{Bytes: int64(len(p) - n)})
+	n, err := ledger.pay(len(p), hole, func() (int, error) { return writeAll(f.r.sys, f.h, p) })
 	return n, f.fail("write", err)
 }
 
-// writesAt is where the next Write begins. What has no offset, as a FIFO, has
-// no size to limit either.
-func (f *File) writesAt() (int64, error) {
+// writesAt is where the next Write begins, and how far beyond the end that is.
+// What has no offset, as a FIFO, has no size to limit either.
+func (f *File) writesAt() (at, hole int64, err error) {
 	st, err := f.r.sys.stat(f.h, "", false)
 	switch {
 	case err != nil || st.isSpecial():
-		return 0, err
+		return 0, 0, err
 	case f.how&appending != 0:
-		return st.size, nil
+		return st.size, 0, nil
 	}
-	return f.r.sys.seek(f.h, 0, io.SeekCurrent)
+	at, err = f.r.sys.seek(f.h, 0, io.SeekCurrent)
+	return at, st.holeBefore(at), err
 }
 
 // WriteAt writes all of p at an offset. It returns ErrTooLarge when that would
@@ -228,10 +227,22 @@ func (f *File) WriteAt(p []byte, offset int64) (n int, err error) {
 	case offset > f.r.policy.MaxWriteBytes-int64(len(p)):
 		return 0, f.fail("writeat", ErrTooLarge)
 	}
+	var hole int64
 	ledger := f.r.tenure.ledger
-	if err := ledger.reserve(Budget{Bytes: int64(len(p))}); err != nil {
-		return 0, f.fail("writeat", err)
+	if ledger != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		st, err := f.r.sys.stat(f.h, "", false)
+		if err != nil {
+			return 0, f.fail("writeat", err)
+		}
+		hole = st.holeBefore(offset)
 	}
+	n, err = ledger.pay(len(p), hole, func() (int, error) { return f.writeAllAt(p, offset) })
+	return n, f.fail("writeat", err)
+}
+
+func (f *File) writeAllAt(p []byte, offset int64) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int
 		m, err = f.r.sys.writeAt(f.h, p[n:], offset+int64(n))
@@ -240,8 +251,7 @@ func (f *File) WriteAt(p []byte, offset int64) (n int, err error) {
 		}
 		n += m
 	}
-	ledger.refund(Budget{Bytes: int64(len(p) - n)})
-	return n, f.fail("writeat", err)
+	return n, err
 }
 
 // Seek moves the offset, as io.Seeker says. On a directory Seek(0, io.SeekStart)
@@ -379,11 +389,4 @@ func (c *call) export(h handle, isDir bool, how openHow) (*os.File, error) {
 		}
 	}
 	return c.handOut(newFile(h, display), nil)
-}
-
-func (c *call) handOut(f *os.File, err error) (*os.File, error) {
-	if err == nil {
-		c.gives(f)
-	}
-	return f, err
 }

@@ -3,6 +3,7 @@ package caproot
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -154,4 +155,11 @@ func (c *call) admitExport(isDir bool) error {
 		return &detail{ErrPolicy, "an *os.File of a directory needs Share; OpenView, ReadDir, Walk and OpenRoot do not", syscall.EISDIR}
 	}
 	return c.admitDescriptor()
+}
+
+func (c *call) handOut(f *os.File, err error) (*os.File, error) {
+	if err == nil {
+		c.gives(f)
+	}
+	return f, err
 }
