@@ -139,8 +139,18 @@ func (c *call) settleSpent(made bool) {
 	c.refund()
 }
 
-// settleFile is settleSpent for the one file that an open makes; bytes for it
-// stay reserved.
+// affords returns ErrTooLarge when the budget has no room for so many files.
+func (c *call) affords(files int64) error {
+	b := Budget{Files: files}
+	err := c.r.tenure.ledger.reserve(b)
+	if err == nil {
+		c.r.tenure.ledger.refund(b)
+	}
+	return err
+}
+
+// settleFile is settleSpent for the one file that an open makes, or a directory
+// on the way to one; what else is reserved stays so.
 func (c *call) settleFile(made bool) {
 	if c.g == nil || c.g.reserved.Files == 0 {
 		return

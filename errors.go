@@ -55,8 +55,9 @@ var (
 	// ErrUnsupported is returned when the system cannot keep the promise that was
 	// asked for. It matches errors.ErrUnsupported.
 	ErrUnsupported error = &reason{code: "unsupported", text: "not supported by this system", also: errors.ErrUnsupported}
-	// ErrName is returned for a spelling that no file can have here, or that
-	// names nothing the verb could act on. It matches fs.ErrInvalid.
+	// ErrName is returned for a spelling that no file can have here, a name too long
+	// for the file system among them, or that names nothing the verb could act on. It
+	// matches fs.ErrInvalid.
 	ErrName error = &reason{code: "name", text: "invalid name", also: fs.ErrInvalid}
 )
 
@@ -86,6 +87,14 @@ var (
 	errNoContext = because(fs.ErrInvalid, "the context is nil")
 	errNoSource  = because(fs.ErrInvalid, "the source is nil")
 )
+
+// badName gives a name that the file system has no room for its cause.
+func badName(err error) error {
+	if err == syscall.ENAMETOOLONG {
+		return &detail{ErrName, err.Error(), err}
+	}
+	return err
+}
 
 func because(kind error, text string) error { return &detail{kind: kind, text: text} }
 
@@ -126,6 +135,7 @@ var codes = []struct {
 	{fs.ErrClosed, "closed"},
 	{context.Canceled, "canceled"},
 	{context.DeadlineExceeded, "canceled"},
+	{syscall.ENAMETOOLONG, "name"},
 	{syscall.ENOTEMPTY, "not-empty"},
 	{syscall.EBUSY, "busy"},
 	{syscall.ENOTDIR, "not-dir"},

@@ -90,7 +90,8 @@ func (c *call) permitObject(step Step, object *status) error {
 // that the calls of plain roots, which have none, stay on the stack.
 type maker interface {
 	permitMkdir(at place) error
-	settleSpent(made bool)
+	settleFile(made bool)
+	affords(files int64) error
 }
 
 func (c *call) maker() maker {

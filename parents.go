@@ -13,7 +13,45 @@ func (w *walker) admitMade(name string) error {
 	if err := pathsafe.Component(name, w.profile); err != nil {
 		return nameError(err)
 	}
-	return unreserved(name)
+	if err := unreserved(name); err != nil {
+		return err
+	}
+	return w.roomFor(name)
+}
+
+// leastRoom is the longest name in bytes that every file system holds: eCryptfs
+// has the least room.
+const leastRoom = 143
+
+// roomFor returns an error if the file system has no room for a name that is
+// going to be made below a directory about to be made, or the budget none for the
+// directories: a refusal later would leave the directory. How many directories a
+// path with ".." needs is not known before.
+func (w *walker) roomFor(name string) error {
+	dirs, climbs := int64(0), false
+	for rest := w.rest; name != ""; name, rest = pathsafe.Next(rest, w.profile) {
+		if err := w.hasRoom(name); err != nil {
+			return err
+		}
+		dirs++
+		climbs = climbs || name == ".."
+	}
+	if err := w.hasRoom(w.goal); err != nil || w.maker == nil || climbs {
+		return err
+	}
+	return w.maker.affords(dirs)
+}
+
+// hasRoom asks in the directory where the walk stands: what is made below it is on
+// the same file system.
+func (w *walker) hasRoom(name string) error {
+	if len(name) <= leastRoom {
+		return nil
+	}
+	if _, err := w.sys.stat(w.here(), name, false); err == syscall.ENAMETOOLONG {
+		return err
+	}
+	return nil
 }
 
 // admitFileName decides on the spelling of a file about to be made.
@@ -27,19 +65,30 @@ func (c *call) admitFileName() error {
 	return unreserved(c.shape.Leaf)
 }
 
-// toPlace finds the target's place, and makes missing parents when asked.
-func (p *publication) toPlace() error {
+// toPlace finds the target's place, and makes missing parents when asked. It tells
+// how many files are to be reserved yet: content of size bytes is paid for before
+// a parent is made for it.
+func (p *publication) toPlace(size int64) (files int64, err error) {
 	c := p.c
-	err := c.toTarget()
+	err = c.toTarget()
 	if err == nil || !p.o.Parents || !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return 1, err
 	}
 	if first, _ := pathsafe.Next(c.shape.Parent, c.r.policy.Names); first == "" {
-		return err
+		return 1, err
 	}
-	if err := p.admitNew(); err != nil {
-		return err
+	if err = p.admitNew(); err == nil {
+		err = c.spend(Budget{Bytes: size, Files: 1})
 	}
+	if err != nil {
+		return 0, err
+	}
+	p.paid = size
+	return 0, p.makeParents()
+}
+
+func (p *publication) makeParents() (err error) {
+	c := p.c
 	mode := p.o.ParentMode
 	if mode == 0 {
 		mode = 0o700

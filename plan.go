@@ -133,6 +133,7 @@ func (c *call) fail(err error) error {
 	if err == nil {
 		return nil
 	}
+	err = badName(err)
 	c.note(err)
 	return &fs.PathError{Op: c.verb.name, Path: c.name, Err: err}
 }
@@ -350,5 +351,5 @@ func linkError(v *verb, from, to string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &os.LinkError{Op: v.name, Old: from, New: to, Err: err}
+	return &os.LinkError{Op: v.name, Old: from, New: to, Err: badName(err)}
 }

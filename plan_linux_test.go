@@ -123,10 +123,11 @@ func errorClass(err error) string {
 }
 
 // sameStandardErrors tells whether a and b match the same errors of package fs.
-// An absolute name matches fs.ErrInvalid beside ErrEscape.
+// An absolute name matches fs.ErrInvalid beside ErrEscape, and one that is too long
+// beside its errno.
 func sameStandardErrors(a, b error) bool {
 	for _, target := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrInvalid, fs.ErrClosed} {
-		if target == fs.ErrInvalid && errors.Is(b, ErrEscape) {
+		if target == fs.ErrInvalid && (errors.Is(b, ErrEscape) || errors.Is(b, syscall.ENAMETOOLONG)) {
 			continue
 		}
 		if errors.Is(a, target) != errors.Is(b, target) {

@@ -46,7 +46,8 @@ type PutOptions struct {
 	Digest   bool
 	Ancestry bool
 	// Parents makes missing directories, with the exact mode ParentMode or 0700.
-	// It needs the right Mkdir. They stay if the publication fails later.
+	// It needs the right Mkdir. They stay if the publication fails later; a name that
+	// is too long, and for Put a budget that is too small, are refused before.
 	Parents    bool
 	ParentMode fs.FileMode
 	// MaxBytes limits the size further than the policy does; zero does not.

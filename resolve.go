@@ -300,7 +300,7 @@ func (w *walker) make(name string) error {
 	}
 	err := w.sys.mkdir(w.here(), name, w.makeDir)
 	if w.maker != nil {
-		w.maker.settleSpent(err == nil)
+		w.maker.settleFile(err == nil)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil

@@ -23,6 +23,7 @@ type publication struct {
 	temp   string // name of the stage; "" while the file has none
 	seal   string // of what a swap is to displace, when that is locked
 	size   int64
+	paid   int64 // bytes of the content that are reserved already
 	sum    hash.Hash
 	lost   []string
 	shared bool  // the file was handed out, and holds what others wrote
@@ -62,7 +63,8 @@ func (p *publication) open(size int) (err error) {
 		return err
 	}
 	p.o.Durability = c.durability(p.o.Durability)
-	if err := p.toPlace(); err != nil {
+	files, err := p.toPlace(int64(size))
+	if err != nil {
 		return err
 	}
 	if err := p.look(); err != nil {
@@ -71,7 +73,7 @@ func (p *publication) open(size int) (err error) {
 	if p.o.Digest {
 		p.sum = newSum()
 	}
-	if err := c.permit(StepStage, 1); err != nil {
+	if err := c.permit(StepStage, files); err != nil {
 		return err
 	}
 	return p.stage()
@@ -179,7 +181,9 @@ func (p *publication) write(data []byte) (n int, err error) {
 		p.broken = ErrTooLarge
 		return 0, p.broken
 	}
-	if p.broken = p.c.spend(Budget{Bytes: int64(len(data))}); p.broken != nil {
+	paid := min(p.paid, int64(len(data)))
+	p.paid -= paid
+	if p.broken = p.c.spend(Budget{Bytes: int64(len(data)) - paid}); p.broken != nil {
 		return 0, p.broken
 	}
 	n, p.broken = writeAll(p.c.r.sys, p.file, data)
