@@ -22,7 +22,9 @@ type AppendOptions struct {
 
 // Append writes data at the end of a file in one write of the system, and
 // makes the file if it is missing. A crash or a full disk may leave a part of
-// the data at the end; the error then tells how much.
+// the data at the end; the error then tells how much. It returns ErrTooLarge when
+// the file would end beyond Policy.MaxWriteBytes, which parallel Appends may
+// together pass: see there.
 func (r *Root) Append(name string, data []byte, o AppendOptions) (identity.Receipt, error) {
 	var c call
 	if err := c.begin(r, &verbAppend, name); err != nil {

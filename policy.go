@@ -40,8 +40,10 @@ type Policy struct {
 	Names pathsafe.Profile
 	// MaxReadBytes limits what one ReadFile, AppendFile or digest reads.
 	MaxReadBytes int64
-	// MaxWriteBytes limits the size of a file that one call publishes or writes. It
-	// does not bind what is written through an *os.File (Create, OpenFile,
+	// MaxWriteBytes limits the size of a file that one call publishes or writes. A
+	// call that adds to a file looks at the size and then writes, and no system does
+	// both in one step: parallel Appends, or writes by several Files or processes, may
+	// together pass the limit by what they have under way. It does not bind what is written through an *os.File (Create, OpenFile,
 	// CreateTemp, CreateUnnamed): OpenView gives a File that it binds.
 	MaxWriteBytes int64
 	// Durability is the least a publication gives: a call may ask for more, and
