@@ -308,16 +308,17 @@ func (c *call) open(how openHow, perm fs.FileMode) (handle, error) {
 	if c.r.beneath == nil {
 		return c.walkOpen(how, perm)
 	}
-	if how&(creating|exclusive|followLeaf) == creating|followLeaf {
-		return c.openOrFollow(how, perm)
+	first := how
+	if how&(creating|exclusive) == creating {
+		// The kernel makes nothing through a link, whose text may be the name of a stage.
+		first &^= followLeaf
 	}
-	return c.openBeneath(how, perm)
-}
-
-func (c *call) openBeneath(how openHow, perm fs.FileMode) (handle, error) {
-	h, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Path, how, perm, c.beneathRule())
-	if err == nil || !undecided(err) {
+	h, err := c.r.beneath.openBeneath(c.r.dir, c.shape.Path, first, perm, c.beneathRule())
+	switch {
+	case err == nil || !undecided(err):
 		return h, err
+	case first != how:
+		return c.openOrFollow(how, perm)
 	}
 	return c.openAgain(how, perm)
 }

@@ -33,7 +33,9 @@ func TestPlantedLinkToStageName(t *testing.T) {
 					}
 				}
 				noStage(t, base)
-				noStageIn(t, base+"/root/dir")
+				if _, err := os.Lstat(base + "/root/dir/" + deadStage); err == nil {
+					t.Error("made a file in dir")
+				}
 			})
 		}
 	}

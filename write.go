@@ -159,15 +159,10 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 	return h, isDir, nil
 }
 
-// openOrFollow opens or makes what the name leads to. The kernel makes nothing
-// through a link, whose text may be the name of a stage.
+// openOrFollow opens or makes what the name, which may be a link, leads to.
 func (c *call) openOrFollow(how openHow, perm fs.FileMode) (h handle, err error) {
-	h, err = c.r.beneath.openBeneath(c.r.dir, c.shape.Path, how&^followLeaf, perm, c.beneathRule())
-	if err == nil || !undecided(err) {
-		return h, err
-	}
 	for range maxRaces {
-		h, err = c.openBeneath(how&^creating, 0)
+		h, err = c.open(how&^creating, 0)
 		if err == nil && how&(forWrite|truncating) == 0 {
 			if err = c.refuseDir(h); err != nil {
 				return noHandle, err
