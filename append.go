@@ -36,6 +36,9 @@ func (r *Root) Append(name string, data []byte, o AppendOptions) (identity.Recei
 }
 
 func (c *call) append(data []byte, o AppendOptions) (receipt identity.Receipt, err error) {
+	if err := o.valid(); err != nil {
+		return receipt, err
+	}
 	mode, limit := o.Mode, c.r.policy.MaxWriteBytes
 	if mode == 0 {
 		mode = 0o600

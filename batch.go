@@ -30,6 +30,8 @@ const (
 	maxFlushes  = 16 // at a time; a disk's queue is not much deeper
 )
 
+var verbBatch = verb{name: "batch"}
+
 // Batch is many publications with one flush before the first and one for each
 // directory after the last. Every file is whole or as it was, at any time; the
 // batch is not atomic: a reader, or a crash, can find some files published.
@@ -67,7 +69,8 @@ type BatchOptions struct {
 	Barrier Barrier
 }
 
-// Batch begins a batch.
+// Batch begins a batch. Options out of their range are ErrOption from its Put,
+// PutFrom and Commit.
 func (r *Root) Batch(o BatchOptions) *Batch { return &Batch{r: r, o: o} }
 
 // Put adds a file with the content data and the options of Root.Put. An error
@@ -84,6 +87,9 @@ func (b *Batch) PutFrom(ctx context.Context, name string, src io.Reader, o PutOp
 func (b *Batch) add(name string, o PutOptions, fill func(*Staged) error) error {
 	if b == nil {
 		return &fs.PathError{Op: verbPut.name, Path: name, Err: errNoRoot}
+	}
+	if err := b.o.valid(); err != nil {
+		return b.r.refuse(&verbPut, name, err)
 	}
 	s, err := b.r.Stage(name, o)
 	if err != nil {
@@ -137,13 +143,14 @@ func (b *Batch) Commit(ctx context.Context) (BatchReport, error) {
 	switch {
 	case b == nil || b.r == nil:
 		return BatchReport{}, &fs.PathError{Op: "batch", Path: ".", Err: errNoRoot}
-	case ctx == nil:
-		return BatchReport{}, &fs.PathError{Op: "batch", Path: ".", Err: errNoContext}
+	}
+	if err := admitContext(ctx, b.o.valid()); err != nil {
+		return BatchReport{}, b.r.refuse(&verbBatch, ".", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.done {
-		return BatchReport{}, &fs.PathError{Op: "batch", Path: ".", Err: fs.ErrClosed}
+		return BatchReport{}, b.r.refuse(&verbBatch, ".", fs.ErrClosed)
 	}
 	defer b.drop()
 	k := batchCommit{b: b}
@@ -161,7 +168,7 @@ type batchCommit struct {
 func (k *batchCommit) run(ctx context.Context) error {
 	if err := k.b.r.enter(); err != nil {
 		k.skip(-1)
-		return &fs.PathError{Op: "batch", Path: ".", Err: err}
+		return k.b.r.refuse(&verbBatch, ".", err)
 	}
 	defer k.b.r.leave()
 	for _, s := range k.b.staged {

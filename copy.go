@@ -52,8 +52,8 @@ type CopyOptions struct {
 // copied, or when its name leads to another file by the end; ErrSpecial and
 // EISDIR for what is no regular file; ErrTooLarge beyond a limit of either root.
 func (r *Root) CopyIn(ctx context.Context, name string, src Source, o CopyOptions) (identity.Receipt, error) {
-	if ctx == nil {
-		return identity.Receipt{}, &fs.PathError{Op: verbCopyIn.name, Path: name, Err: errNoContext}
+	if err := admitContext(ctx, o.valid()); err != nil {
+		return identity.Receipt{}, r.refuse(&verbCopyIn, name, err)
 	}
 	from, err := src.open()
 	if err != nil {

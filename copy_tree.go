@@ -86,8 +86,8 @@ func (r *Root) CopyTree(ctx context.Context, name string, src *Root, srcName str
 		return CopyReport{}, err
 	}
 	defer c.end()
-	if ctx == nil {
-		return CopyReport{}, c.fail(errNoContext)
+	if err := admitContext(ctx, o.valid()); err != nil {
+		return CopyReport{}, c.fail(err)
 	}
 	start, err := src.startOfCopy(srcName)
 	if err == nil {

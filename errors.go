@@ -55,6 +55,9 @@ var (
 	// ErrUnsupported is returned when the system cannot keep the promise that was
 	// asked for. It matches errors.ErrUnsupported.
 	ErrUnsupported error = &reason{code: "unsupported", text: "not supported by this system", also: errors.ErrUnsupported}
+	// ErrOption is returned for an option that is none of its constants, or for a
+	// limit below zero, before anything is touched. It matches fs.ErrInvalid.
+	ErrOption error = &reason{code: "option", text: "invalid option", also: fs.ErrInvalid}
 	// ErrName is returned for a spelling that no file can have here, a name too long
 	// for the file system among them, or that names nothing the verb could act on. It
 	// matches fs.ErrInvalid.
@@ -101,7 +104,7 @@ func because(kind error, text string) error { return &detail{kind: kind, text: t
 // Code returns the stable short name of an error's cause, which the command
 // line prints and audit events carry: "escape", "policy", "symlink",
 // "hardlink", "special", "changed", "unstable", "revoked", "too-large",
-// "mount", "unsupported", "name", "closed", "canceled", "not-exist", "exist",
+// "mount", "unsupported", "name", "option", "closed", "canceled", "not-exist", "exist",
 // "not-empty", "not-dir", "is-dir", "permission", "busy", "loop", "no-space"
 // or, for everything else, "io". It is "" for nil. Of collected failures it is
 // the code of the first, which the others followed from.
@@ -114,7 +117,7 @@ func Code(err error) string {
 		return Code(all.Errors[0])
 	}
 	for _, r := range []error{ErrEscape, ErrRevoked, ErrSymlink, ErrHardlink, ErrSpecial, ErrMount,
-		ErrChanged, ErrUnstable, ErrTooLarge, ErrPolicy, ErrName, ErrUnsupported} {
+		ErrChanged, ErrUnstable, ErrTooLarge, ErrPolicy, ErrOption, ErrName, ErrUnsupported} {
 		if errors.Is(err, r) {
 			return r.(*reason).code
 		}

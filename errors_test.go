@@ -19,12 +19,13 @@ import (
 var causes = map[string]error{
 	"escape": ErrEscape, "policy": ErrPolicy, "symlink": ErrSymlink, "hardlink": ErrHardlink, "special": ErrSpecial, "changed": ErrChanged,
 	"unstable": ErrUnstable, "revoked": ErrRevoked, "too-large": ErrTooLarge, "mount": ErrMount, "unsupported": ErrUnsupported, "name": ErrName,
+	"option": ErrOption,
 }
 
 // A cause matches itself, the one standard error it stands for, and no other
 // cause; none looks like absence or like a name that is taken.
 func TestErrorMatrix(t *testing.T) {
-	bridges := map[string]error{"policy": fs.ErrPermission, "revoked": fs.ErrClosed, "name": fs.ErrInvalid, "unsupported": errors.ErrUnsupported}
+	bridges := map[string]error{"policy": fs.ErrPermission, "revoked": fs.ErrClosed, "name": fs.ErrInvalid, "option": fs.ErrInvalid, "unsupported": errors.ErrUnsupported}
 	standard := []error{fs.ErrPermission, fs.ErrClosed, fs.ErrInvalid, fs.ErrNotExist, fs.ErrExist, errors.ErrUnsupported, io.EOF, context.Canceled,
 		os.ErrDeadlineExceeded, os.ErrProcessDone}
 	for code, cause := range causes {

@@ -66,7 +66,7 @@ func outcome(code string) string {
 	switch code {
 	case "":
 		return EventDone
-	case "escape", "policy", "symlink", "hardlink", "special", "changed", "revoked", "too-large", "mount", "name", "canceled", "closed":
+	case "escape", "policy", "symlink", "hardlink", "special", "changed", "revoked", "too-large", "mount", "name", "option", "canceled", "closed":
 		return EventRefused
 	}
 	return EventFailed

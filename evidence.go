@@ -112,6 +112,9 @@ func (r *Root) Receipt(name string, with ...Evidence) (identity.Receipt, error) 
 }
 
 func (c *call) observe(want Evidence) (receipt identity.Receipt, err error) {
+	if err := want.valid(); err != nil {
+		return receipt, err
+	}
 	if leaf := c.shape.Leaf; leaf == "" || leaf == ".." {
 		err = c.toDirectory()
 	} else {

@@ -28,6 +28,9 @@ func (r *Root) Exchange(a, b string, o MoveOptions) (identity.Receipt, error) {
 }
 
 func exchange(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) {
+	if err := o.valid(); err != nil {
+		return receipt, err
+	}
 	if err := toParents(from, to); err != nil {
 		return receipt, err
 	}

@@ -207,7 +207,7 @@ func (r *Root) Grant(dir string, g Grant) (*Root, error) {
 }
 
 func (c *call) grant(g *Grant) (*Root, error) {
-	if err := g.Policy.valid(); err != nil {
+	if err := g.valid(); err != nil {
 		return nil, err
 	}
 	h, err := c.openPlaced(pathOnly|directoryOnly, 0)

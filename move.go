@@ -78,6 +78,9 @@ func (r *Root) move(v *verb, oldName, newName string, o MoveOptions) (identity.R
 }
 
 func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) {
+	if err := o.valid(); err != nil {
+		return receipt, err
+	}
 	if err := toParents(from, to); err != nil {
 		return receipt, err
 	}

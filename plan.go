@@ -74,6 +74,15 @@ func (c *call) turnAway(err error) error {
 	return err
 }
 
+// refuse is the answer of a verb that does not begin.
+func (r *Root) refuse(v *verb, name string, err error) error {
+	c := call{r: r, verb: v, name: name}
+	if r.opened() && r.tenure.parent != nil {
+		c.g = new(grantedCall)
+	}
+	return c.turnAway(err)
+}
+
 func (c *call) admit() error {
 	p := &c.r.policy
 	if p.Rights&c.verb.needs != c.verb.needs {

@@ -78,8 +78,8 @@ func (r *Root) RemoveTree(ctx context.Context, name string, o TreeLimits) (TreeR
 		return TreeReport{}, err
 	}
 	defer c.end()
-	if ctx == nil {
-		return TreeReport{}, c.fail(errNoContext)
+	if err := admitContext(ctx, o.valid()); err != nil {
+		return TreeReport{}, c.fail(err)
 	}
 	m := removal{c: &c, o: o, done: ctx.Done(), cause: func() error { return context.Cause(ctx) }}
 	absent, err := m.run()

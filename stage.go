@@ -41,6 +41,9 @@ type publication struct {
 func (p *publication) open(size int) (err error) {
 	c := p.c
 	p.file = noHandle
+	if err := p.o.valid(); err != nil {
+		return err
+	}
 	if err := p.admitRights(); err != nil {
 		return err
 	}

@@ -234,8 +234,8 @@ func (r *Root) Walk(ctx context.Context, name string, o WalkOptions) iter.Seq2[E
 			return
 		}
 		defer c.end()
-		if ctx == nil {
-			yield(r.unlisted(name), c.fail(errNoContext))
+		if err := admitContext(ctx, o.valid()); err != nil {
+			yield(r.unlisted(name), c.fail(err))
 			return
 		}
 		w := walking{c: &c, o: o, done: ctx.Done(), cause: func() error { return context.Cause(ctx) }}

@@ -121,7 +121,9 @@ func (s *strand) consider(top *walkLevel, de direntry) (e Entry, err error, seen
 	}
 	step := WalkTake
 	if w.o.Filter != nil {
-		step = w.o.Filter(e)
+		if step = w.o.Filter(e); step > WalkLeaf {
+			return e, inRange(atMost("WalkStep", step, WalkLeaf)), false
+		}
 	}
 	enter := step <= WalkSkip && (e.mode.IsDir() || w.o.FollowLinks && e.mode&fs.ModeSymlink != 0)
 	if enter && w.o.MaxDepth > 0 && e.Depth() >= w.o.MaxDepth && w.o.Truncate {

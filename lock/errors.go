@@ -49,8 +49,8 @@ var (
 	// caproot.ErrTooLarge.
 	ErrTooLarge = caproot.ErrTooLarge
 	// ErrOption is returned for an option out of its range, before anything is
-	// evaluated or made.
-	ErrOption = errors.New("invalid lock option")
+	// evaluated or made. It is caproot.ErrOption.
+	ErrOption = caproot.ErrOption
 )
 
 // BusyError tells who held a lock that was not acquired.

@@ -46,6 +46,9 @@ type LeaseOptions struct {
 	OnLate func(err error, left time.Duration)
 }
 
+// Check returns ErrOption for an option out of its range, as AcquireLease does.
+func (o LeaseOptions) Check() error { return o.complete() }
+
 // complete refuses what is out of range and fills in the rest.
 func (o *LeaseOptions) complete() error {
 	if o.TTL == 0 {

@@ -134,6 +134,8 @@ const (
 	SetFair
 	SetDurable
 	SetKeepRecord
+
+	allFields = SetKeepRecord<<1 - 1
 )
 
 // StaleRecord is what a callback is told of a record. It is a snapshot: the
@@ -205,11 +207,16 @@ func (o Options) over(d *Options) Options {
 	return o
 }
 
+// Check returns ErrOption for an option out of its range, as Acquire does.
+func (o Options) Check() error { return o.complete() }
+
 // complete refuses what is out of range and fills in the rest.
 func (o *Options) complete() error {
 	bad := func(field string, value any) error { return fmt.Errorf("%w: %s %v", ErrOption, field, value) }
 	r := &o.Retry
 	switch {
+	case o.Set&^allFields != 0:
+		return bad("Set", o.Set&^allFields)
 	case o.StaleAfter < 0:
 		return bad("StaleAfter", o.StaleAfter)
 	case o.StaleRecovery > RemoveIfUnchanged:

@@ -93,7 +93,25 @@ type update struct {
 }
 
 // begin locks the canonical target, so that two spellings take turns.
+// valid returns lock.ErrOption for what is out of its range.
+func (o *Options) valid() error {
+	switch {
+	case o.Timeout < 0:
+		return fmt.Errorf("%w: Timeout %v", lock.ErrOption, o.Timeout)
+	case o.Durability > caproot.DurabilityVolatile:
+		return fmt.Errorf("%w: Durability %d", lock.ErrOption, o.Durability)
+	case o.MaxBytes < 0:
+		return fmt.Errorf("%w: MaxBytes %d", lock.ErrOption, o.MaxBytes)
+	case o.Lease != nil:
+		return o.Lease.Check()
+	}
+	return o.Lock.Check()
+}
+
 func (o *Options) begin(ctx context.Context, r *caproot.Root, name string) (*update, error) {
+	if err := o.valid(); err != nil {
+		return nil, err
+	}
 	for range maxMoved {
 		target, err := r.Target(name)
 		if o.Parents && errors.Is(err, fs.ErrNotExist) {
@@ -121,10 +139,7 @@ func (o *Options) begin(ctx context.Context, r *caproot.Root, name string) (*upd
 
 func (o *Options) acquire(ctx context.Context, r *caproot.Root, target string) (*update, error) {
 	timeout := o.Timeout
-	switch {
-	case timeout < 0:
-		return nil, fmt.Errorf("%w: Timeout %v", lock.ErrOption, timeout)
-	case timeout == 0:
+	if timeout == 0 {
 		timeout = defaultTimeout
 	}
 	if o.Lease != nil {

@@ -140,7 +140,7 @@ func exitOf(err error) int {
 	switch lock.Code(err) {
 	case "not-exist", "exist", "not-empty", "busy", "stale", "changed":
 		return exitNo
-	case "record", "escape", "policy", "symlink", "hardlink", "special", "mount", "revoked", "too-large", "unsupported", "name":
+	case "record", "escape", "policy", "symlink", "hardlink", "special", "mount", "revoked", "too-large", "unsupported", "name", "option":
 		return exitRefused
 	}
 	return exitFailed
