@@ -10,6 +10,17 @@ import (
 // It matches EINVAL, as that of rename(2).
 var errNested error = &detail{ErrName, "the copy would be inside its own source", syscall.EINVAL}
 
+// intoItself gives err, why an object did not get the place to, its cause where that
+// is the directory itself, or below it: rename(2) says EINVAL, as for a flag that it
+// does not know, and Windows that the directory is in use.
+func intoItself(to *call, st *status, err error) error {
+	var system syscall.Errno
+	if !st.isDir() || !errors.As(err, &system) || errors.Is(err, fs.ErrExist) || !isBelow(to.r.sys, to.dir, [2]uint64{st.dev, st.ino}) {
+		return err
+	}
+	return &detail{ErrName, "the new name is inside the directory that is moved", err}
+}
+
 // maxAbove bounds the way up; a path of 4096 bytes has 2048 components.
 const maxAbove = 4096
 

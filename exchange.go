@@ -11,9 +11,8 @@ var verbExchange = verb{name: "exchange", needs: Move | Replace, changes: true, 
 // nothing.
 //
 // Of symbolic links holds what Move says. It returns ErrUnsupported where there is
-// no such call, which many systems do
-// not tell from a directory and one inside it (EINVAL), the system's EXDEV
-// across file systems, and ErrChanged when a name was given to another object
+// no such call, ErrName for a
+// directory and what is inside it, the system's EXDEV across file systems, and ErrChanged when a name was given to another object
 // meanwhile: then the two are exchanged all the same, and the receipt's
 // Published says so.
 func (r *Root) Exchange(a, b string, o MoveOptions) (identity.Receipt, error) {
@@ -61,7 +60,7 @@ func exchange(from, to *call, o *MoveOptions) (receipt identity.Receipt, err err
 		if noFlag(err) {
 			err = &detail{ErrUnsupported, err.Error(), err}
 		}
-		return receipt, err
+		return receipt, intoItself(from, &second, intoItself(to, &first, err))
 	}
 	t := telling{op: "exchange", object: mine, published: identity.Swapped, asked: from.durability(o.Durability)}
 	if err = to.names(&first); err == nil {

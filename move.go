@@ -56,7 +56,9 @@ func (r *Root) Rename(oldName, newName string) error {
 // and did not from the old, is ErrEscape; links in a directory that is moved are
 // not looked at.
 //
-// It returns ErrChanged when what was moved is not the object it looked at, as
+// It returns ErrName when to is inside the directory from (on Windows a place deeper
+// than directly in it is the system's own error). It returns ErrChanged
+// when what was moved is not the object it looked at, as
 // the name was given to another one meanwhile, or is not where it was moved to
 // any more. With another error after the move, as from a directory flush, the
 // receipt's Published is not Unpublished. It returns ErrUnsupported where no call
@@ -113,7 +115,7 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 	}
 	late := err
 	if err != nil && !moved(from, to, &st) {
-		return receipt, err
+		return receipt, intoItself(to, &st, err)
 	}
 	// RACE: the name may have been given to another object after it was opened.
 	now, err := sys.stat(to.dir, to.leaf, false)

@@ -230,9 +230,9 @@ func moveSame(from, to *call, f *os.File) error {
 	}
 	if err := from.r.sys.rename(from.dir, from.leaf, to.dir, to.leaf, noReplace); err != nil {
 		if noFlag(err) {
-			return &detail{ErrUnsupported, "no rename that refuses to replace", err}
+			err = &detail{ErrUnsupported, "no rename that refuses to replace", err}
 		}
-		return err
+		return intoItself(to, &mine, err)
 	}
 	if err := to.holds(&mine); err != nil {
 		return &detail{ErrChanged, "the object moved is not the one looked at", err}
