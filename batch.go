@@ -195,11 +195,10 @@ func (k *batchCommit) each(ctx context.Context, do func(*Staged) error) error {
 	for i, s := range k.b.staged {
 		if err := ctx.Err(); err != nil {
 			k.skip(-1)
-			return s.c.fail(ended(err, context.Cause(ctx)))
+			return k.b.r.refuse(&verbBatch, ".", ended(err, context.Cause(ctx)))
 		}
 		if err := do(s); err != nil {
 			err = s.c.fail(err)
-			s.c.report()
 			k.report.Failed = []BatchFailure{{s.c.name, err}}
 			k.skip(i)
 			return err
@@ -233,7 +232,6 @@ func (k *batchCommit) give(s *Staged) error {
 	t, err := s.p.give()
 	if err == nil {
 		k.told = append(k.told, t)
-		s.c.report()
 	}
 	return err
 }
@@ -319,8 +317,10 @@ func (k *batchCommit) tell() (first error) {
 		err := s.flushDir(t, flushed)
 		receipt, err := s.p.tell(t, err)
 		k.report.Published = append(k.report.Published, receipt)
-		if err != nil && first == nil {
-			first = s.c.fail(err)
+		s.c.note(err)
+		s.c.report()
+		if err = s.c.fail(err); first == nil {
+			first = err
 		}
 	}
 	return first

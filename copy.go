@@ -2,7 +2,6 @@ package caproot
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"syscall"
 
@@ -57,9 +56,9 @@ func (r *Root) CopyIn(ctx context.Context, name string, src Source, o CopyOption
 	}
 	from, err := src.open()
 	if err != nil {
+		refused := r.refuse(&verbCopyIn, name, cause(err))
 		if src.Root == nil {
-			// The file has no name below a root.
-			err = &fs.PathError{Op: verbCopyIn.name, Path: name, Err: err}
+			err = refused // the file has no name below a root
 		}
 		return identity.Receipt{}, err
 	}
@@ -127,7 +126,7 @@ func sameSource(now, st *status, err error) error {
 
 func (r *Root) statNow(name string) (status, error) {
 	var c call
-	if err := c.begin(r, &verbRead, name); err != nil {
+	if err := c.beginQuiet(r, &verbRead, name); err != nil {
 		return status{}, err
 	}
 	defer c.end()

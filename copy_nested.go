@@ -59,7 +59,7 @@ func isBelow(sys system, dir handle, top [2]uint64) bool {
 // above that is there, is the one with these numbers or below it.
 func (r *Root) notBelow(name string, top [2]uint64) error {
 	var c call
-	if err := c.begin(r, &verbMkdirAll, name); err != nil {
+	if err := c.beginQuiet(r, &verbMkdirAll, name); err != nil {
 		return cause(err)
 	}
 	defer c.end()
@@ -87,7 +87,7 @@ func (r *Root) notBelow(name string, top [2]uint64) error {
 // startOfCopy has the numbers of the directory that a copy starts from.
 func (r *Root) startOfCopy(name string) (n [2]uint64, err error) {
 	var c call
-	if err := c.begin(r, &verbWalk, name); err != nil {
+	if err := c.beginQuiet(r, &verbWalk, name); err != nil {
 		return n, cause(err)
 	}
 	defer c.end()

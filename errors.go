@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path"
 	"syscall"
 
 	"github.com/hashicorp/go-multierror"
@@ -150,5 +151,6 @@ var codes = []struct {
 	{fs.ErrExist, "exist"},
 	{fs.ErrPermission, "permission"},
 	{fs.ErrInvalid, "name"},
+	{path.ErrBadPattern, "name"},
 	{errors.ErrUnsupported, "unsupported"},
 }

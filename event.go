@@ -21,8 +21,17 @@ const (
 // of the grant, nor a File of it. One that panics does so to the caller, who does
 // not get what the call was to hand out: that is closed.
 //
-// Publications by Stage are told at Commit. Of the calls on a File only
-// failures are told.
+// Each call is told once, a walk when it ends, under the first error that it met or
+// gave, be it inline. What is answered later is a call of its own: Info of an entry
+// is told as "stat" and Entry.Open as "open", each under the entry's path. A
+// publication by Stage or Batch is told as "put" at Commit, or if something had
+// stood in its way at Abort; one that is only given up is not told. Of the calls on
+// a File only failures are told, by the method, and so are those on a Staged that
+// leave the publication as it was; of a Batch what concerns no file of it ("batch").
+//
+// Verbs that are made of others are told as these: Glob is "walk" or "lstat",
+// WalkDir "stat" and "walk", CreateTemp an "open". CopyTree tells each file too, and
+// CopyIn the reading of its source ("read") to those who observe that.
 type Event struct {
 	Name string
 	// Verb is the method, in lower case and stable: "put", "removeall", …
@@ -83,11 +92,12 @@ func (t *tenure) tell(dir string, e Event) {
 	}
 }
 
-// report tells the outcome of a call that fail has recorded.
+// report tells, once, the outcome of a call that fail has recorded.
 func (c *call) report() {
 	if c.g == nil || c.g.quiet || !c.r.tenure.told {
 		return
 	}
+	c.g.quiet = true
 	defer c.takeBack() // an observer that panics takes the result with it
 	c.r.report(c.verb.name, c.name, c.g.to, c.g.outcome)
 	c.g.result = nil
@@ -103,6 +113,13 @@ func (c *call) gives(result io.Closer) {
 func (c *call) takeBack() {
 	if c.g.result != nil {
 		c.g.result.Close()
+	}
+}
+
+// reportFailure tells of a call that came to nothing, if anything stood in its way.
+func (c *call) reportFailure() {
+	if c.g != nil && c.g.outcome != nil {
+		c.report()
 	}
 }
 

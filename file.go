@@ -38,7 +38,7 @@ var (
 func (r *Root) OpenView(name string, flag int, perm fs.FileMode) (*File, error) {
 	how, err := parseFlags(flag)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		return nil, r.refuse(&verbViewRead, name, err)
 	}
 	var c call
 	if err := c.begin(r, viewVerb(how), name); err != nil {

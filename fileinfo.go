@@ -54,13 +54,13 @@ func (e *dirEntry) String() string    { return fs.FormatDirEntry(e) }
 // directory's name leads to another directory by now.
 func (e *dirEntry) Info() (fs.FileInfo, error) {
 	var c call
-	if err := c.begin(e.root, &verbStat, e.dir); err != nil {
+	if err := c.beginIn(e.root, &verbStat, path.Join(e.dir, e.name), e.dir); err != nil {
 		return nil, err
 	}
 	defer c.end()
 	st, err := e.stat(&c)
 	if err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: path.Join(e.dir, e.name), Err: err}
+		return nil, c.fail(err)
 	}
 	return newFileInfo(e.name, st), nil
 }

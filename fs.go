@@ -21,15 +21,15 @@ var _ interface {
 
 // valid keeps the spelling rules of package fs, which are narrower than a
 // Root's: only "/" separates, so a name with another separator names nothing.
-func valid(op, name string) error {
+func (f rootFS) valid(v *verb, name string) error {
 	if _, err := filepath.Localize(name); err == nil {
 		return nil
 	}
-	return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	return f.r.refuse(v, name, fs.ErrInvalid)
 }
 
 func (f rootFS) Open(name string) (fs.File, error) {
-	if err := valid("open", name); err != nil {
+	if err := f.valid(&verbViewRead, name); err != nil {
 		return nil, err
 	}
 	file, err := f.r.OpenView(name, 0, 0)
@@ -40,35 +40,35 @@ func (f rootFS) Open(name string) (fs.File, error) {
 }
 
 func (f rootFS) ReadFile(name string) ([]byte, error) {
-	if err := valid("read", name); err != nil {
+	if err := f.valid(&verbRead, name); err != nil {
 		return nil, err
 	}
 	return f.r.ReadFile(name)
 }
 
 func (f rootFS) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := valid("readdir", name); err != nil {
+	if err := f.valid(&verbReadDir, name); err != nil {
 		return nil, err
 	}
 	return f.r.ReadDir(name)
 }
 
 func (f rootFS) Stat(name string) (fs.FileInfo, error) {
-	if err := valid("stat", name); err != nil {
+	if err := f.valid(&verbStat, name); err != nil {
 		return nil, err
 	}
 	return f.r.Stat(name)
 }
 
 func (f rootFS) Lstat(name string) (fs.FileInfo, error) {
-	if err := valid("lstat", name); err != nil {
+	if err := f.valid(&verbLstat, name); err != nil {
 		return nil, err
 	}
 	return f.r.Lstat(name)
 }
 
 func (f rootFS) ReadLink(name string) (string, error) {
-	if err := valid("readlink", name); err != nil {
+	if err := f.valid(&verbReadlink, name); err != nil {
 		return "", err
 	}
 	target, err := f.r.Readlink(name)

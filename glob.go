@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+var verbGlob = verb{name: "glob"}
+
 // Glob returns the names below the root that match pattern, in lexical order of
 // each directory, or nil. The syntax of a component is that of path.Match; a
 // component "**" is any number of directories, none too, and at the end of a
@@ -22,7 +24,7 @@ func (r *Root) Glob(pattern string) ([]string, error) {
 	}
 	for _, part := range parts[fixed:] {
 		if _, err := path.Match(part, ""); err != nil {
-			return nil, err
+			return nil, cause(r.refuse(&verbGlob, pattern, err))
 		}
 	}
 	if fixed == len(parts) {

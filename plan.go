@@ -50,7 +50,18 @@ type place struct {
 func (p *place) canonical() string { return joinCanonical(p.parent, p.leaf) }
 
 // begin takes the call in: root open, verb allowed, spelling acceptable.
-func (c *call) begin(r *Root, v *verb, name string) error {
+func (c *call) begin(r *Root, v *verb, name string) error { return c.beginIn(r, v, name, name) }
+
+// beginQuiet is begin for a part of another call, which tells how it ended.
+func (c *call) beginQuiet(r *Root, v *verb, name string) error {
+	if r.opened() && r.tenure.parent != nil {
+		c.g = &grantedCall{quiet: true}
+	}
+	return c.begin(r, v, name)
+}
+
+// beginIn is begin for a call about name that goes by the way at.
+func (c *call) beginIn(r *Root, v *verb, name, at string) error {
 	c.r, c.verb, c.name = r, v, name
 	if !r.opened() {
 		return c.fail(errNoRoot)
@@ -61,7 +72,7 @@ func (c *call) begin(r *Root, v *verb, name string) error {
 	if err := r.enter(); err != nil {
 		return c.turnAway(err)
 	}
-	if err := c.admit(); err != nil {
+	if err := c.admit(at); err != nil {
 		defer r.leave()
 		return c.turnAway(err)
 	}
@@ -83,7 +94,7 @@ func (r *Root) refuse(v *verb, name string, err error) error {
 	return c.turnAway(err)
 }
 
-func (c *call) admit() error {
+func (c *call) admit(spelling string) error {
 	p := &c.r.policy
 	if p.Rights&c.verb.needs != c.verb.needs {
 		return because(ErrPolicy, c.verb.name+" needs a right the root does not have")
@@ -92,7 +103,7 @@ func (c *call) admit() error {
 		return err
 	}
 	var err error
-	if c.shape, err = pathsafe.Parse(c.name, p.Names); err != nil {
+	if c.shape, err = pathsafe.Parse(spelling, p.Names); err != nil {
 		return nameError(err)
 	}
 	return nil

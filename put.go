@@ -223,7 +223,7 @@ func (s *Staged) Write(data []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.enter(); err != nil {
-		return 0, s.c.fail(err)
+		return 0, s.deny("write", err)
 	}
 	defer s.c.r.leave()
 	n, err := s.p.write(data)
@@ -242,6 +242,14 @@ func (s *Staged) enter() error {
 	return s.c.r.enter()
 }
 
+// deny is the answer of a call that leaves the publication as it was.
+func (s *Staged) deny(op string, err error) error {
+	if s.c.r.tenure.told {
+		s.c.r.report(op, s.c.name, "", err)
+	}
+	return &fs.PathError{Op: s.c.verb.name, Path: s.c.name, Err: err}
+}
+
 // File returns a further descriptor of the file that will be published. It
 // shares the file's offset and its lock, and stays open after Commit. What is
 // written to it counts for limits and digest when Commit begins, and nothing of
@@ -253,11 +261,11 @@ func (s *Staged) File() (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.enter(); err != nil {
-		return nil, s.c.fail(err)
+		return nil, s.deny("file", err)
 	}
 	defer s.c.r.leave()
 	if s.c.r.policy.Rights&Share == 0 {
-		return nil, s.c.fail(because(ErrPolicy, "needs Share"))
+		return nil, s.deny("file", because(ErrPolicy, "needs Share"))
 	}
 	err := s.c.admitDescriptor()
 	if err == nil {
@@ -266,11 +274,11 @@ func (s *Staged) File() (*os.File, error) {
 		}
 	}
 	if err != nil {
-		return nil, s.c.fail(err)
+		return nil, s.deny("file", err)
 	}
 	h, err := s.c.r.sys.dup(s.p.file)
 	if err != nil {
-		return nil, s.c.fail(err)
+		return nil, s.deny("file", err)
 	}
 	return newFile(h, s.c.name), nil
 }
@@ -317,7 +325,9 @@ func (s *Staged) review() error {
 }
 
 func (s *Staged) end(err error) {
-	s.done, s.err = true, s.c.fail(s.p.end(err))
+	err = s.p.end(err)
+	s.c.note(err)
+	s.done, s.err = true, s.c.fail(err)
 	s.c.leavePlace()
 	s.c.report()
 }
@@ -332,7 +342,7 @@ func (s *Staged) Abort() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.c.fail(s.giveUp())
+	return s.giveUp()
 }
 
 func (s *Staged) giveUp() error {
@@ -341,7 +351,9 @@ func (s *Staged) giveUp() error {
 	}
 	err := s.p.discard()
 	s.c.leavePlace()
-	s.done, s.err = true, s.c.fail(errAborted)
+	s.done, s.err = true, &fs.PathError{Op: s.c.verb.name, Path: s.c.name, Err: errAborted}
+	err = s.c.fail(err)
+	s.c.reportFailure()
 	return err
 }
 

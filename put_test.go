@@ -34,7 +34,7 @@ func TestPutLimits(t *testing.T) {
 		_, err = r.Put("f", make([]byte, 9), PutOptions{MaxBytes: 100})
 		want(t, "the option does not widen", err, ErrTooLarge)
 		_, err = r.Put("f", nil, PutOptions{MaxBytes: -1})
-		want(t, "negative", err, ErrTooLarge)
+		want(t, "negative", err, ErrOption)
 		untouched(t, base)
 		if _, err := os.Lstat(base + "/root/sub"); err == nil {
 			t.Error("a refused Put made the parent")

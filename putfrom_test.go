@@ -53,7 +53,7 @@ func TestPutFromPublishesNothingOnFailure(t *testing.T) {
 		"no progress":    {func() io.Reader { return iotest.ErrReader(nil) }, 0, io.ErrNoProgress},
 		"beyond a limit": {func() io.Reader { return text("12345") }, 4, ErrTooLarge},
 		"endless":        {func() io.Reader { return endless{} }, 1 << 20, ErrTooLarge},
-		"negative limit": {func() io.Reader { return text("") }, -1, ErrTooLarge},
+		"negative limit": {func() io.Reader { return text("") }, -1, ErrOption},
 		"breaks off":     {func() io.Reader { return iotest.ErrReader(io.ErrUnexpectedEOF) }, 0, io.ErrUnexpectedEOF},
 		"broken pipe":    {func() io.Reader { return closedPipe(broken) }, 0, broken},
 	} {

@@ -26,7 +26,7 @@ func (r *Root) MkdirTemp(dir, pattern string) (name string, err error) {
 
 func (r *Root) temp(op, dir, pattern string, make func(string) error) (string, error) {
 	if strings.ContainsAny(pattern, `/\`) {
-		return "", &fs.PathError{Op: op, Path: pattern, Err: because(ErrName, "pattern contains a path separator")}
+		return "", r.refuse(&verb{name: op}, pattern, because(ErrName, "pattern contains a path separator"))
 	}
 	prefix, suffix := pattern, ""
 	if i := strings.LastIndexByte(pattern, '*'); i >= 0 {

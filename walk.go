@@ -119,11 +119,14 @@ func (e Entry) String() string { return fs.FormatDirEntry(e) }
 
 // Info describes the entry, a link as a link. It returns ErrMount for a mount
 // point where the policy stays on the mount. What the walk has looked at already
-// is told after a revocation too.
+// it answers after a revocation too.
 func (e Entry) Info() (fs.FileInfo, error) {
 	st, err := e.status()
+	if e.dir != nil && e.dir.r.opened() && e.dir.r.tenure.told {
+		e.dir.r.report(verbStat.name, e.Path(), "", err)
+	}
 	if err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: e.Path(), Err: err}
+		return nil, &fs.PathError{Op: verbStat.name, Path: e.Path(), Err: err}
 	}
 	return newFileInfo(e.Name(), st), nil
 }
@@ -253,6 +256,7 @@ func (r *Root) Walk(ctx context.Context, name string, o WalkOptions) iter.Seq2[E
 		s.start(first)
 		for {
 			e, err, more := s.next()
+			w.note(err)
 			if !more || !yield(e, err) || err != nil && w.fatal(err) {
 				return
 			}
@@ -313,7 +317,7 @@ func (r *Root) walkDir(name string, d fs.DirEntry, fn fs.WalkDirFunc) error {
 	s.start(first)
 	for {
 		e, err, more := s.next()
-		if !more {
+		if w.note(err); !more {
 			return nil
 		}
 		switch err = fn(e.Path(), e, err); {

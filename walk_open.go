@@ -116,6 +116,13 @@ func (v *visited) first(st *status) bool {
 	return true
 }
 
+// note keeps the first error of the walk for those who are told.
+func (w *walking) note(err error) {
+	if g := w.c.g; err != nil && g != nil && g.outcome == nil {
+		g.outcome = cause(err)
+	}
+}
+
 // fatal reports whether the walk ends with this error.
 func (w *walking) fatal(err error) bool {
 	return !w.o.InlineErrors || errors.Is(err, errBudget) || w.canceled() != nil

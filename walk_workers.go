@@ -86,6 +86,7 @@ func (k *crew) deliver(yield func(Entry, error) bool) {
 func (k *crew) see(b *batch, yield func(Entry, error) bool) bool {
 	defer k.recycle(b)
 	for _, f := range b.found {
+		k.w.note(f.err)
 		if !yield(f.entry, f.err) || f.err != nil && k.w.fatal(f.err) {
 			return false
 		}

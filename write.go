@@ -76,7 +76,7 @@ func (c *call) beginOpen(r *Root, name string, flag int) (openHow, error) {
 	v := openVerb("open", how)
 	v.exports = true
 	if err != nil {
-		return 0, &fs.PathError{Op: v.name, Path: name, Err: err}
+		return 0, r.refuse(&v, name, err)
 	}
 	if err := c.begin(r, &v, name); err != nil {
 		return 0, err
