@@ -24,6 +24,8 @@ type demo struct {
 	plugin caproot.Plugin
 	revoke func()
 	wrong  int
+	// Why an attempt cannot be made here; "" where it can.
+	noSymlinks, noHardlinks string
 }
 
 // Places in the scratch tree.
@@ -80,11 +82,20 @@ func (d *demo) plant() error {
 	}
 	in := func(name string) string { return filepath.Join(d.base, demoPlugin, name) }
 	for name, target := range map[string]string{"out": "../../outside", "bait": "../../outside", "mine": "private"} {
-		if err := os.Symlink(target, in(name)); err != nil {
-			return err
+		if err := os.Symlink(target, in(name)); err != nil || !there(in(name)) {
+			d.noSymlinks = "no symbolic links here"
 		}
 	}
-	return os.Link(filepath.Join(d.base, "outside", "secret.txt"), in("alias.txt"))
+	if err := os.Link(filepath.Join(d.base, "outside", "secret.txt"), in("alias.txt")); err != nil {
+		d.noHardlinks = "no hard links here"
+	}
+	return nil
+}
+
+// there sees that a link was made: Wine says so of links that it does not make.
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // The plugin may spend a mebibyte.

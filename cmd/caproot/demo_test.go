@@ -50,6 +50,36 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// Where links cannot be made the demonstration says that these attempts are not
+// made, and of the others what became of them.
+func TestDemoWithoutLinks(t *testing.T) {
+	if makesLinks(t.TempDir()) {
+		withoutLinksByHand(t)
+		return
+	}
+	got := caprootRun(t, "", "demo")
+	if got.code != exitDone || strings.Contains(got.out, "NOT REFUSED") || strings.Count(got.out, "not tried: no symbolic links here") != 4 {
+		t.Errorf("demo: %+v", got)
+	}
+}
+
+// withoutLinksByHand takes the links away as soon as they are planted, as a
+// system does that says yes and makes none.
+func withoutLinksByHand(t *testing.T) {
+	var out strings.Builder
+	d := planted(t, &out)
+	for _, name := range []string{"out", "bait", "mine", "alias.txt"} {
+		must(t, os.Remove(filepath.Join(d.base, demoPlugin, name)))
+	}
+	d.noSymlinks, d.noHardlinks = "no symbolic links here", "no hard links here"
+	if err := d.run(); err != nil {
+		t.Error(err)
+	}
+	if text := out.String(); strings.Contains(text, "NOT REFUSED") || strings.Count(text, "not tried: no ") != 5 || !strings.Contains(text, "unchanged: ") {
+		t.Errorf("demo says\n%s", text)
+	}
+}
+
 // planted is a demonstration before it runs.
 func planted(t *testing.T, out io.Writer) *demo {
 	t.Helper()

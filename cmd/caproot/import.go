@@ -52,6 +52,9 @@ func (c *importCommand) Run(s *session) error {
 	context.AfterFunc(ctx, stop)
 	return c.within(func(r *caproot.Root) error {
 		t := transfer{s: s, src: src, to: r, base: c.Name, receipts: s.out, workers: c.Workers}
+		if t.nested(c.Root) {
+			return &fs.PathError{Op: "import", Path: c.Name, Err: errNested}
+		}
 		t.signals = ctx
 		t.ctx, t.cancel = context.WithCancelCause(ctx)
 		defer t.cancel(nil)
@@ -69,8 +72,7 @@ func (c *importCommand) Run(s *session) error {
 }
 
 // transfer is one import. It looks at the whole source before it copies: that
-// gives the total for the time left, and an import ends even when the root lies
-// inside the source.
+// gives the total for the time left.
 type transfer struct {
 	signals  context.Context // ended by a signal
 	ctx      context.Context

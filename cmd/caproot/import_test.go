@@ -110,18 +110,31 @@ func TestImportStaysInside(t *testing.T) {
 	}
 }
 
-// The root lies in the source, so the copy would feed itself.
+// A copy into its own source is refused before anything is made, whichever way
+// the place is named. What holds the source may get the copy.
 func TestImportIntoItself(t *testing.T) {
-	_, root := tree(t)
-	must(t, os.RemoveAll(filepath.Join(root, "out")))
-	if got := caprootRun(t, "", "import", "-q", root, root, "dir"); got.code != 0 {
-		t.Fatalf("import: %+v", got)
+	base, root := tree(t)
+	inside := [][]string{{root, root}, {root, root, "dir"}, {root, root, "new/place"}, {root, filepath.Join(root, "dir")}, {root, filepath.Join(root, "dir"), "new"},
+		{filepath.Join(root, "dir"), root, "dir"}, {filepath.Join(root, "dir"), root, "dir/new"}}
+	if makesLinks(t.TempDir()) {
+		must(t, os.Symlink("dir", filepath.Join(root, "in")))
+		must(t, os.Symlink(root, filepath.Join(base, "link")))
+		inside = append(inside, []string{filepath.Join(root, "dir"), root, "in/new"}, []string{root, filepath.Join(base, "link"), "new"},
+			[]string{filepath.Join(base, "link"), root, "new"})
 	}
-	if _, err := os.Stat(filepath.Join(root, "dir", "dir", "g")); err != nil {
-		t.Error(err)
+	for _, args := range inside {
+		got := caprootRun(t, "", append([]string{"import", "-q"}, args...)...)
+		if got.code != exitRefused || got.out != "" || !strings.HasPrefix(got.err, "caproot: name: import ") || strings.Count(got.err, "\n") != 1 {
+			t.Errorf("import %q: %+v", args, got)
+		}
 	}
-	if _, err := os.Stat(filepath.Join(root, "dir", "dir", "dir")); !os.IsNotExist(err) {
-		t.Errorf("second level: %v, want none", err)
+	for _, name := range []string{"new", "dir/new", "dir/dir", "dir/f"} {
+		if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(name))); !os.IsNotExist(err) {
+			t.Errorf("%s: %v, want none", name, err)
+		}
+	}
+	if got := caprootRun(t, "", "import", "-q", filepath.Join(root, "dir"), root, "copy"); got.code != 0 {
+		t.Errorf("import beside the source: %+v", got)
 	}
 }
 

@@ -46,6 +46,21 @@ type session struct {
 	quiet    bool
 }
 
+// written keeps the first error of a writer. Kong takes one for a wrong command
+// line, or passes over it.
+type written struct {
+	io.Writer
+	err error
+}
+
+func (w *written) Write(data []byte) (int, error) {
+	n, err := w.Writer.Write(data)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
 // verbatim takes an argument byte for byte. Kong's own mapper puts it through
 // JSON, where U+FFFD replaces what is not UTF-8: that is another file.
 func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -76,11 +91,15 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	// Kong goes on parsing after it has shown help or version, and what it then says is
 	// not asked.
 	helped := false
-	parser, err := newParser(&c, out, errOut, func(int) { helped = true })
+	shown := &written{Writer: out}
+	parser, err := newParser(&c, shown, errOut, func(int) { helped = true })
 	if err != nil {
 		return s.fail(err)
 	}
 	parsed, err := parser.Parse(args)
+	if shown.err != nil {
+		return s.fail(shown.err)
+	}
 	if helped {
 		return exitDone
 	}

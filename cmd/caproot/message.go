@@ -39,16 +39,21 @@ type (
 	refusal struct{ code, text string }
 	// stopped is the end of a command by a signal.
 	stopped struct{ what string }
+	// noReceipts is a file that should have receipts, and has none.
+	noReceipts struct{ file string }
 	// status is an exit code whose reasons were already told.
 	status int
 )
 
 func (e usageError) Error() string { return e.text }
 func (e refusal) Error() string    { return e.text }
-func (e stopped) Error() string    { return e.what + " stopped by a signal" }
-func (e stopped) Unwrap() error    { return context.Canceled }
-func (e openError) Unwrap() error  { return e.error }
-func (s status) Error() string     { return "exit status " + strconv.Itoa(int(s)) }
+func (e noReceipts) Error() string {
+	return pathsafe.Quote(e.file) + " has no receipts, so nothing is proved; --allow-empty takes it"
+}
+func (e stopped) Error() string   { return e.what + " stopped by a signal" }
+func (e stopped) Unwrap() error   { return context.Canceled }
+func (e openError) Unwrap() error { return e.error }
+func (s status) Error() string    { return "exit status " + strconv.Itoa(int(s)) }
 
 // fail tells an error and returns the exit code for it, of joined errors the
 // worst.
@@ -110,7 +115,10 @@ func (s *session) note(text string) { fmt.Fprintf(s.err, "caproot: note: %s\n", 
 func codeOf(err error) string {
 	var usage usageError
 	var no refusal
+	var empty noReceipts
 	switch {
+	case errors.As(err, &empty):
+		return "no-receipts"
 	case errors.As(err, &usage):
 		return "usage"
 	case errors.As(err, &no):
@@ -124,10 +132,13 @@ func exitOf(err error) int {
 	var usage usageError
 	var open openError
 	var no refusal
+	var empty noReceipts
 	var mismatch *caproot.MismatchError
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &empty):
+		return exitRefused
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &open):

@@ -124,6 +124,9 @@ func printing(base, root string) [][]string {
 		{"receipt", root, "f"}, {"check", "--json", root, receipt}, {"names", "a"}, {"names", "--json", "a"}, {"probe", root},
 		{"probe", "--json", root}, {"put", "--json", root, "f"}, {"mkdir", "--json", root, "new"}, {"mv", "--json", root, "f", "h"},
 		{"rm", "--json", root, "h"}, {"import", "-q", filepath.Join(root, "dir"), root, "copy"},
+		{"--help"}, {"rm", "--help"}, {"--version"}, {"audit", root}, {"audit", "--json", root}, {"demo"}, {"demo", "--json"},
+		{"lock-status", filepath.Join(base, "target")}, {"lock-status", "--json", filepath.Join(base, "target")},
+		{"update", "--json", root, "dir/g", "--", "cat"},
 	}
 }
 

@@ -37,8 +37,9 @@ func (c *receiptCommand) Run(s *session) error {
 type checkCommand struct {
 	rootFlags
 	jsonFlag
-	Files    []string `arg:"" optional:"" name:"receipt" help:"Files with one receipt a line; - is standard input."`
-	Receipts []string `placeholder:"FILE" sep:"none" help:"A further file of receipts."`
+	Files      []string `arg:"" optional:"" name:"receipt" help:"Files with one receipt a line; - is standard input."`
+	Receipts   []string `placeholder:"FILE" sep:"none" help:"A further file of receipts."`
+	AllowEmpty bool     `help:"Take a file without receipts. Without this it proves nothing: exit code 3."`
 }
 
 // Run is called by kong.
@@ -50,6 +51,7 @@ func (c *checkCommand) Run(s *session) error {
 	return c.within(func(r *caproot.Root) error {
 		code, same, all := exitDone, 0, 0
 		for _, file := range files {
+			here := all
 			err := s.eachReceipt(file, func(want identity.Receipt) error {
 				got, err := c.one(s, r, want)
 				if all++; got == exitDone {
@@ -58,6 +60,9 @@ func (c *checkCommand) Run(s *session) error {
 				code = worse(code, got)
 				return err
 			})
+			if err == nil && all == here && !c.AllowEmpty {
+				err = noReceipts{file}
+			}
 			if err != nil {
 				code = worse(code, s.fail(err))
 			}

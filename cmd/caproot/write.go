@@ -86,8 +86,8 @@ type rmCommand struct {
 	Name       string `arg:"" help:"Name inside the root."`
 	Recursive  bool   `short:"r" help:"Remove a directory and everything below it."`
 	IfMatch    string `placeholder:"FILE" help:"Remove only the object of the receipt in FILE. It says nothing of what is in a directory."`
-	MaxEntries int64  `placeholder:"N" help:"With -r: remove no more than N names."`
-	MaxDepth   int    `placeholder:"N" help:"With -r: empty no directory that is deeper below NAME than N."`
+	MaxEntries int64  `placeholder:"N" help:"With -r: remove no more than N names. What went before the limit was met is gone."`
+	MaxDepth   int    `placeholder:"N" help:"With -r: empty no directory that is deeper below NAME than N. What went before one was met is gone."`
 }
 
 // removed is the JSON form of the end of a tree.
@@ -101,6 +101,9 @@ func (c *rmCommand) Run(s *session) error {
 	limits := caproot.TreeLimits{MaxEntries: c.MaxEntries, MaxDepth: c.MaxDepth}
 	if limits.MaxEntries < 0 || limits.MaxDepth < 0 || !c.Recursive && limits != (caproot.TreeLimits{}) {
 		return usageError{"--max-entries and --max-depth are positive and need -r"}
+	}
+	if c.Mounts != nil && *c.Mounts == caproot.MountsCross.String() {
+		limits.Mounts = caproot.MountsCross
 	}
 	if c.IfMatch != "" {
 		var err error
