@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ func putsSpellings(p caproot.Plugin) (err error) {
 // /proc is the only way to one that needs no mount.
 func magicLink() attempt {
 	a := attempt{what: "magic link", call: "ReadFile root/etc/passwd in /proc/self", want: "escape"}
-	if _, err := os.Lstat("/proc/self/root"); err != nil {
+	if _, err := os.Lstat("/proc/self/root"); err != nil || runtime.GOOS != "linux" {
 		a.untried = "no /proc"
 	}
 	a.do = func(caproot.Plugin) error {
