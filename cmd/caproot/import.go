@@ -8,11 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/caproot/caproot"
@@ -46,10 +44,8 @@ func (c *importCommand) Run(s *session) error {
 		return openError{err}
 	}
 	defer src.Close()
-	// A first signal ends the import with a summary, a second one at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	return c.within(func(r *caproot.Root) error {
 		t := transfer{s: s, src: src, to: r, base: c.Name, receipts: s.out, workers: c.Workers}
 		if t.nested(c.Root) {

@@ -2,12 +2,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"reflect"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 )
@@ -59,6 +62,14 @@ func (w *written) Write(data []byte) (int, error) {
 		w.err = err
 	}
 	return n, err
+}
+
+// untilSignal ends with a first signal, so that a command can say how far it came. A
+// second one ends the process at once.
+func untilSignal() (ctx context.Context, stop func()) {
+	ctx, stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // verbatim takes an argument byte for byte. Kong's own mapper puts it through

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/caproot/caproot"
 )
@@ -117,7 +118,7 @@ func (c *rmCommand) Run(s *session) error {
 		switch {
 		case c.Recursive:
 			var report caproot.TreeReport
-			report, err = r.RemoveTree(context.Background(), c.Name, limits)
+			report, err = removeTree(s, r, c.Name, limits)
 			done = removed{outcome{"rm", labelOf(c.Name)}, report.Removed}
 		case limits.IfMatch != nil:
 			err = r.RemoveIf(c.Name, *limits.IfMatch)
@@ -129,4 +130,18 @@ func (c *rmCommand) Run(s *session) error {
 		}
 		return s.writeJSON(done)
 	})
+}
+
+// removeTree tells of a removal that did not come to its end how far it came.
+func removeTree(s *session, r *caproot.Root, name string, limits caproot.TreeLimits) (caproot.TreeReport, error) {
+	ctx, stop := untilSignal()
+	defer stop()
+	report, err := r.RemoveTree(ctx, name, limits)
+	if ctx.Err() != nil && err != nil {
+		err = stopped{"rm"}
+	}
+	if err != nil && report.Removed > 0 && !s.quiet {
+		s.note(fmt.Sprintf("removed %d names before that", report.Removed))
+	}
+	return report, err
 }
