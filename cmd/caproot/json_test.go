@@ -43,8 +43,8 @@ var jsonLines = []struct {
 	{name: "check-missing", args: []string{"check", "--json", "ROOT", "-"}, code: 1,
 		stdin: `{"v":1,"op":"put","path_b64":"/w==","id":{"type":"file","dev":"1","ino":"1"},"size":"7","mode":"0100644","nlink":"1",` +
 			`"mtime":"0.000000000","containment":"walked","durability":"none","asked":"none"}`},
-	{name: "import", args: []string{"import", "--workers", "1", "ROOT", "ROOT", "copy"}, code: 3},
-	{name: "import-summary", args: []string{"import", "--json", "--workers", "1", "--receipts", "SCRAP", "ROOT", "ROOT", "copy"}, code: 3},
+	{name: "import", args: []string{"import", "--workers", "1", "ROOT", "BASE", "copy"}, code: 3},
+	{name: "import-summary", args: []string{"import", "--json", "--workers", "1", "--receipts", "SCRAP", "ROOT", "BASE", "copy"}, code: 3},
 	{name: "names", args: []string{"names", "--json", "a", "CON", "a\xff"}, code: 1},
 	{name: "audit", args: []string{"audit", "--json", "ROOT"}, code: 1},
 	{name: "lock-status", args: []string{"lock-status", "--json", "ROOT/f"}},

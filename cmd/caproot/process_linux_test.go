@@ -124,6 +124,12 @@ func printing(base, root string) [][]string {
 		{"receipt", root, "f"}, {"check", "--json", root, receipt}, {"names", "a"}, {"names", "--json", "a"}, {"probe", root},
 		{"probe", "--json", root}, {"put", "--json", root, "f"}, {"mkdir", "--json", root, "new"}, {"mv", "--json", root, "f", "h"},
 		{"rm", "--json", root, "h"}, {"import", "-q", filepath.Join(root, "dir"), root, "copy"},
+	}
+}
+
+// showing are those that take no root of a policy, or have findings to tell.
+func showing(base, root string) [][]string {
+	return [][]string{
 		{"--help"}, {"rm", "--help"}, {"--version"}, {"audit", root}, {"audit", "--json", root}, {"demo"}, {"demo", "--json"},
 		{"lock-status", filepath.Join(base, "target")}, {"lock-status", "--json", filepath.Join(base, "target")},
 		{"update", "--json", root, "dir/g", "--", "cat"},
@@ -133,7 +139,7 @@ func printing(base, root string) [][]string {
 func TestOutputThatTakesNothing(t *testing.T) {
 	base, root := tree(t)
 	must(t, os.WriteFile(filepath.Join(base, "receipt"), []byte(caprootRun(t, "", "receipt", root, "f").out), 0o600))
-	for _, args := range printing(base, root) {
+	for _, args := range append(printing(base, root), showing(base, root)...) {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {
 			t.Skipf("no /dev/full: %v", err)
@@ -153,7 +159,7 @@ func TestOutputThatTakesNothing(t *testing.T) {
 func TestOutputThatIsClosed(t *testing.T) {
 	base, root := tree(t)
 	must(t, os.WriteFile(filepath.Join(base, "receipt"), []byte(caprootRun(t, "", "receipt", root, "f").out), 0o600))
-	for _, args := range printing(base, root) {
+	for _, args := range append(printing(base, root), showing(base, root)...) {
 		cmd := command(args...)
 		if err := runToClosedPipe(t, cmd); !signaledBy(err, syscall.SIGPIPE) {
 			t.Errorf("%s to a closed pipe: %v", strings.Join(args, " "), err)
