@@ -34,22 +34,11 @@ func (s windowsSystem) copyAccess(dir handle, name string, to handle) error {
 	if err != nil {
 		return err
 	}
-	list, _, err := sd.DACL()
-	if err != nil {
-		return err
-	}
-	control, _, err := sd.Control()
-	if err != nil {
-		return err
-	}
-	what := windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION | windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
-	if control&windows.SE_DACL_PROTECTED != 0 {
-		what = windows.DACL_SECURITY_INFORMATION | windows.PROTECTED_DACL_SECURITY_INFORMATION
-	}
 	w, err := reopen(to, windows.WRITE_DAC)
 	if err != nil {
 		return err
 	}
 	defer s.close(w)
-	return windows.SetSecurityInfo(windows.Handle(w), windows.SE_FILE_OBJECT, what, nil, nil, list, nil)
+	// Not SetSecurityInfo: it looks for the parent by its path, to inherit from it.
+	return windows.SetKernelObjectSecurity(windows.Handle(w), windows.DACL_SECURITY_INFORMATION, sd)
 }

@@ -3,6 +3,7 @@ package caproot
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"syscall"
 )
 
@@ -43,7 +44,7 @@ func isBelow(sys system, dir handle, top [2]uint64) bool {
 		if now == top {
 			return true
 		}
-		up, err := sys.open(here, "..", pathOnly|directoryOnly, 0)
+		up, err := above(sys, here)
 		if err != nil {
 			return false
 		}
@@ -53,6 +54,20 @@ func isBelow(sys system, dir handle, top [2]uint64) bool {
 		here, owned, last = up, true, now
 	}
 	return false
+}
+
+// above opens the directory above dir, to be looked at only. Windows has no entry for
+// it, but tells the path of dir.
+func above(sys system, dir handle) (handle, error) {
+	h, err := sys.open(dir, "..", pathOnly|directoryOnly, 0)
+	if err == nil {
+		return h, nil
+	}
+	path, ok := pathOf(dir)
+	if !ok {
+		return noHandle, err
+	}
+	return openPath(filepath.Dir(path))
 }
 
 // notBelow returns errNested when the directory name of r, or the nearest one

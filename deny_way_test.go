@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -13,7 +14,7 @@ func TestDenyWayIsNoFile(t *testing.T) {
 	for _, p := range []Policy{Workspace(), Compat()} {
 		denies(t, p, []string{"a/b/secret", "dir/later/secret", "dir/file/secret"}, func(t *testing.T, sub *Root, base string) {
 			before := seal(t, base+"/root")
-			for _, verb := range []string{"Create", "WriteFile", "Put", "PutParents", "Batch", "Append", "CopyInTo", "RenameTo", "MoveTo", "LinkTo", "Symlink"} {
+			for _, verb := range []string{"Create", "WriteFile", "Put", "PutParents", "Append", "CopyInTo", "RenameTo", "MoveTo", "LinkTo", "Symlink"} {
 				for _, name := range []string{"a", "A", "a/b", "dir/later", "dir/../a"} {
 					err := verbs(sub)[verb](name)
 					if name == "a/b" && verb != "PutParents" {
@@ -25,6 +26,14 @@ func TestDenyWayIsNoFile(t *testing.T) {
 			}
 			if after := seal(t, base+"/root"); after != before {
 				t.Errorf("changed:\n%s\nwas\n%s", after, before)
+			}
+			// A batch stages its other file, which where files have names touches the root.
+			entries := listed(t, base+"/root")
+			for _, name := range []string{"a", "A", "dir/later", "dir/../a"} {
+				want(t, "Batch "+name, verbs(sub)["Batch"](name), ErrPolicy)
+			}
+			if after := listed(t, base+"/root"); !slices.Equal(after, entries) {
+				t.Errorf("the root holds %q, not %q", after, entries)
 			}
 			want(t, "Put over a file on the way", verbs(sub)["Put"]("dir/file"), ErrPolicy)
 			must(t, sub.WriteFile("dir/file", []byte("in place"), 0o600))

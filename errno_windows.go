@@ -5,6 +5,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/caproot/caproot/internal/nt"
 )
 
 // maybeLink is true for the answers that an open which follows no link gives
@@ -12,7 +14,9 @@ import (
 func maybeLink(err error) bool { return err == syscall.ENOTDIR || err == syscall.ELOOP }
 
 // notALink is readlink's answer for everything else.
-func notALink(err error) bool { return err == windows.ERROR_NOT_A_REPARSE_POINT }
+func notALink(err error) bool {
+	return err == windows.ERROR_NOT_A_REPARSE_POINT || err == nt.ErrNotLink
+}
 
 // maybeSpecial: a file system has neither FIFOs nor devices here.
 func maybeSpecial(error) bool { return false }
@@ -66,4 +70,7 @@ func (s *status) sys() any {
 	}
 }
 
-func (t stamp) filetime() syscall.Filetime { return syscall.NsecToFiletime(t.sec*1e9 + t.nsec) }
+func (t stamp) filetime() syscall.Filetime {
+	ticks, _ := nt.Filetime(t.time())
+	return syscall.Filetime{HighDateTime: uint32(ticks >> 32), LowDateTime: uint32(ticks)}
+}

@@ -14,3 +14,6 @@ func (s *status) sys() any {
 	st.Atim, st.Mtim, st.Ctim = s.atime.timespec(), s.mtime.timespec(), s.ctime.timespec()
 	return st
 }
+
+// vacantIsZero: some file systems give files the number 0.
+const vacantIsZero = false

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/caproot/caproot/internal/nt"
 )
 
 // Access that every open asks for: its attributes may be read, and its calls
@@ -20,6 +22,7 @@ const (
 
 // Statuses of ntstatus.h that x/sys does not name or that Win32 blurs.
 const (
+	statusNameInvalid       = windows.NTStatus(0xC0000033)
 	statusInvalidInfoClass  = windows.NTStatus(0xC0000003)
 	statusNotImplemented    = windows.NTStatus(0xC0000002)
 	statusInvalidParameter  = windows.NTStatus(0xC000000D)
@@ -93,22 +96,41 @@ func patiently(call func() error, more ...windows.NTStatus) error {
 	}
 }
 
+// failed leaves out what is a success with something to say. The calls take it
+// for an error, and a handle that came with it would be lost.
+func failed(err error) error {
+	if status, ok := err.(windows.NTStatus); ok && int32(status) >= 0 {
+		return nil
+	}
+	return err
+}
+
 // ntOpen opens or makes one component relative to a directory; "" opens the
 // directory's own object anew. A reparse point is opened itself.
 func ntOpen(dir handle, name string, access, disposition, options, attributes uint32, sd *windows.SECURITY_DESCRIPTOR) (handle, error) {
+	return ntCreate(dir, name, access, disposition, options|windows.FILE_OPEN_REPARSE_POINT, attributes, sd)
+}
+
+// ntCreate is ntOpen, but a reparse point is left to the driver that knows its tag.
+// The system itself follows none: where one would lead elsewhere, the call fails.
+func ntCreate(dir handle, name string, access, disposition, options, attributes uint32, sd *windows.SECURITY_DESCRIPTOR) (handle, error) {
+	if name != "" && !nt.IsComponent(name) {
+		return noHandle, ntError(statusNameInvalid)
+	}
 	object, err := windows.NewNTUnicodeString(name)
 	if err != nil {
 		return noHandle, err
 	}
 	oa := windows.OBJECT_ATTRIBUTES{
-		RootDirectory: windows.Handle(dir), ObjectName: object, Attributes: windows.OBJ_CASE_INSENSITIVE, SecurityDescriptor: sd,
+		RootDirectory: windows.Handle(dir), ObjectName: object,
+		Attributes: windows.OBJ_CASE_INSENSITIVE | windows.OBJ_DONT_REPARSE, SecurityDescriptor: sd,
 	}
 	oa.Length = uint32(unsafe.Sizeof(oa))
 	var h windows.Handle
 	err = patiently(func() error {
 		var iosb windows.IO_STATUS_BLOCK
-		return windows.NtCreateFile(&h, access|look, &oa, &iosb, nil, attributes, shareAll, disposition,
-			options|synchronous|windows.FILE_OPEN_REPARSE_POINT|windows.FILE_OPEN_FOR_BACKUP_INTENT, 0, 0)
+		return failed(windows.NtCreateFile(&h, access|look, &oa, &iosb, nil, attributes, shareAll, disposition,
+			options|synchronous|windows.FILE_OPEN_FOR_BACKUP_INTENT, 0, 0))
 	})
 	runtime.KeepAlive(sd)
 	if err != nil {
@@ -127,33 +149,19 @@ func reopen(h handle, access uint32) (handle, error) {
 func ntSet(h handle, class uint32, info []byte, more ...windows.NTStatus) error {
 	return patiently(func() error {
 		var iosb windows.IO_STATUS_BLOCK
-		return windows.NtSetInformationFile(windows.Handle(h), &iosb, &info[0], uint32(len(info)), class)
+		return failed(windows.NtSetInformationFile(windows.Handle(h), &iosb, &info[0], uint32(len(info)), class))
 	}, more...)
 }
 
-// newName is FILE_RENAME_INFORMATION and FILE_LINK_INFORMATION: flags, the
-// directory, and a name in it.
+// newName names a place in a directory, for a rename or a link.
 func newName(flags uint32, dir handle, name string) ([]byte, error) {
-	text, err := windows.UTF16FromString(name)
-	if err != nil {
-		return nil, err
+	if !nt.IsComponent(name) {
+		return nil, ntError(statusNameInvalid)
 	}
-	type header struct {
-		flags  uint32
-		dir    handle
-		length uint32
-	}
-	text = text[:len(text)-1]
-	start := int(unsafe.Offsetof(header{}.length)) + 4
-	buf := make([]byte, max(start+2*len(text), int(unsafe.Sizeof(header{}))))
-	*(*header)(unsafe.Pointer(&buf[0])) = header{flags, dir, uint32(2 * len(text))}
-	copy(unsafe.Slice((*uint16)(unsafe.Pointer(&buf[start])), len(text)), text)
-	return buf, nil
+	return nt.NewName(flags, uint64(dir), name, int(unsafe.Sizeof(dir)))
 }
 
-// stamp of a FILETIME: 100 ns since 1601.
 func filetimeStamp(t windows.Filetime) stamp {
-	ns := int64(t.HighDateTime)<<32 | int64(t.LowDateTime)
-	const to1970 = 11644473600
-	return stamp{ns/1e7 - to1970, ns % 1e7 * 100}
+	sec, nsec := nt.Unix(int64(t.HighDateTime)<<32 | int64(t.LowDateTime))
+	return stamp{sec, nsec}
 }

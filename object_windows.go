@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/caproot/caproot/identity"
+	"github.com/caproot/caproot/internal/nt"
 )
 
 // positioned guards the position of h, which a call at an offset moves.
@@ -103,63 +104,69 @@ func (s windowsSystem) close(h handle) error {
 	return windows.CloseHandle(windows.Handle(h))
 }
 
-// idBothDirInfo is FILE_ID_BOTH_DIR_INFO of winbase.h.
-type idBothDirInfo struct {
-	next, index                   uint32
-	created, accessed             windows.Filetime
-	written, changed              windows.Filetime
-	size, allocated               int64
-	attributes, nameLength, eaTag uint32
-	shortLength                   uint8
-	short                         [12]uint16
-	id                            uint64
-	name                          [1]uint16
+// listings are the classes of a directory's listing. All file systems have the
+// last; some answer the first as if the handle were no directory's.
+var listings = [...]struct {
+	class, restart uint32
+	nameAt         int
+}{
+	{windows.FileIdBothDirectoryInfo, windows.FileIdBothDirectoryRestartInfo, nt.NameInIDBothDir},
+	{windows.FileFullDirectoryInfo, windows.FileFullDirectoryRestartInfo, nt.NameInFullDir},
 }
 
 func (s windowsSystem) list(h handle, scratch []byte) ([]direntry, error) {
-	class := uint32(windows.FileIdBothDirectoryInfo)
-	if _, again := s.restart.LoadAndDelete(h); again {
-		class = windows.FileIdBothDirectoryRestartInfo
+	_, again := s.restart.LoadAndDelete(h)
+	for _, l := range listings {
+		entries, err := listBy(h, scratch, l.class, l.restart, l.nameAt, again)
+		if err != windows.ERROR_INVALID_PARAMETER {
+			return entries, err
+		}
 	}
+	return nil, syscall.ENOTDIR
+}
+
+func listBy(h handle, scratch []byte, class, restart uint32, nameAt int, again bool) ([]direntry, error) {
 	for {
-		err := windows.GetFileInformationByHandleEx(windows.Handle(h), class, &scratch[0], uint32(len(scratch)))
+		now := class
+		if again {
+			now = restart
+		}
+		again = false
+		err := windows.GetFileInformationByHandleEx(windows.Handle(h), now, &scratch[0], uint32(len(scratch)))
 		if err == windows.ERROR_NO_MORE_FILES || err == windows.ERROR_FILE_NOT_FOUND {
 			return nil, nil
-		}
-		if err == windows.ERROR_INVALID_PARAMETER {
-			return nil, syscall.ENOTDIR
 		}
 		if err != nil {
 			return nil, err
 		}
-		if entries := parseEntries(scratch); len(entries) > 0 {
-			return entries, nil
+		found, err := nt.Entries(scratch, nameAt)
+		if err != nil {
+			return nil, err
 		}
-		class = windows.FileIdBothDirectoryInfo
+		if len(found) == 0 {
+			continue // "." and ".." alone
+		}
+		entries := make([]direntry, len(found))
+		for i, e := range found {
+			entries[i] = direntry{name: e.Name, mode: windowsMode(e.Attributes, e.Tag).Type(), typed: true}
+		}
+		return entries, nil
 	}
 }
 
-func parseEntries(buf []byte) (entries []direntry) {
-	for {
-		e := (*idBothDirInfo)(unsafe.Pointer(&buf[0]))
-		name := windows.UTF16ToString(unsafe.Slice(&e.name[0], e.nameLength/2))
-		if name != "." && name != ".." {
-			tag := uint32(0)
-			if e.attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
-				tag = e.eaTag
-			}
-			entries = append(entries, direntry{name: name, mode: windowsMode(e.attributes, tag).Type(), typed: true})
-		}
-		if e.next == 0 {
-			return entries
-		}
-		buf = buf[e.next:]
-	}
-}
+// mountOf is the mount of a volume, 0 being none. A mounted folder is a reparse point
+// and refused; what a filter of the system shows from another volume is not.
+func mountOf(volume uint32) uint64 { return uint64(volume) + 1 }
 
-// theMount is the mount of everything: no handle-relative call leaves a
-// volume, since a mounted folder is a reparse point and refused.
-const theMount = 1
+// numberOf is the file number, or 0, which is like no other: a file system that
+// has none of 64 bits for the file says so by all ones (MS-FSCC 2.1.9).
+func numberOf(info *windows.ByHandleFileInformation) uint64 {
+	n := uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)
+	if n == 1<<64-1 {
+		return 0
+	}
+	return n
+}
 
 func (s windowsSystem) stat(dir handle, name string, _ bool) (status, error) {
 	h := dir
@@ -177,12 +184,12 @@ func (s windowsSystem) stat(dir handle, name string, _ bool) (status, error) {
 	tag := uint32(0)
 	if info.FileAttributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
 		var err error
-		if tag, err = reparseTag(h); err != nil {
+		if tag, _, err = reparseTag(h); err != nil {
 			return status{}, err
 		}
 	}
 	return status{
-		dev: uint64(info.VolumeSerialNumber), ino: uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow), mount: theMount,
+		dev: uint64(info.VolumeSerialNumber), ino: numberOf(&info), mount: mountOf(info.VolumeSerialNumber),
 		mode: windowsMode(info.FileAttributes, tag), nlink: uint64(info.NumberOfLinks),
 		size:  int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow),
 		birth: filetimeStamp(info.CreationTime), atime: filetimeStamp(info.LastAccessTime),
@@ -198,8 +205,8 @@ func windowsMode(attributes, tag uint32) fs.FileMode {
 		mode = 0o444
 	}
 	switch {
-	case attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT == 0:
-	case tag == windows.IO_REPARSE_TAG_SYMLINK:
+	case attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT == 0, nt.KindOf(tag) == nt.Content:
+	case tag == nt.TagSymlink:
 		return mode | fs.ModeSymlink
 	default:
 		return mode | fs.ModeIrregular
@@ -262,14 +269,27 @@ func (s windowsSystem) chtimes(h handle, atime, mtime time.Time) error {
 		return err
 	}
 	defer s.close(w)
-	return setBasic(w, basicInfo{accessed: filetime(atime), written: filetime(mtime)})
+	var info basicInfo
+	if err := setFiletime(&info.accessed, atime); err != nil {
+		return err
+	}
+	if err := setFiletime(&info.written, mtime); err != nil {
+		return err
+	}
+	return setBasic(w, info)
 }
 
-func filetime(t time.Time) windows.Filetime {
+// setFiletime leaves a zero time as it is.
+func setFiletime(to *windows.Filetime, t time.Time) error {
 	if t.IsZero() {
-		return windows.Filetime{}
+		return nil
 	}
-	return windows.NsecToFiletime(t.UnixNano())
+	ticks, ok := nt.Filetime(t)
+	if !ok {
+		return syscall.EINVAL
+	}
+	*to = windows.Filetime{HighDateTime: uint32(ticks >> 32), LowDateTime: uint32(ticks)}
+	return nil
 }
 
 // sync of a directory needs a handle that may add to it.

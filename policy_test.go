@@ -56,7 +56,8 @@ func TestMeetLaws(t *testing.T) {
 func TestImportLayers(t *testing.T) {
 	const module = "github.com/caproot/caproot"
 	for pkg, allowed := range map[string][]string{
-		module:                  {module + "/pathsafe", module + "/identity"},
+		module:                  {module + "/pathsafe", module + "/identity", module + "/internal/nt"},
+		module + "/internal/nt": nil,
 		module + "/pathsafe":    nil,
 		module + "/identity":    nil,
 		module + "/exitcleanup": nil,

@@ -99,6 +99,9 @@ func fromStat(st *unix.Stat_t) status {
 	}
 }
 
+// vacantIsZero: an entry with the number 0 is a vacant place (dir(5)).
+const vacantIsZero = true
+
 // magic: no file system has links that are no text.
 func (bsdSystem) magic(handle, string) bool { return false }
 

@@ -1,7 +1,9 @@
 package caproot
 
 import (
+	"io"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +26,36 @@ func hostSystem() system { return darwinSystem{} }
 func (darwinSystem) rename(from handle, name string, to handle, newName string, how renameHow) error {
 	flags := [...]uint32{replacing: 0, noReplace: unix.RENAME_EXCL, exchanging: unix.RENAME_SWAP}[how]
 	return retry(func() error { return unix.RenameatxNp(int(from), name, int(to), newName, flags) })
+}
+
+// mostListing bounds the memory of one listing, in bytes.
+const mostListing = 16 << 20
+
+// list reads a directory in one go. There is no call for a part of it: x/sys passes
+// over as many entries as it gave before, which loses some when others were removed
+// meanwhile, and takes the square of their number.
+func (s darwinSystem) list(h handle, scratch []byte) ([]direntry, error) {
+	at, err := s.seek(h, 0, io.SeekCurrent)
+	if err != nil {
+		return nil, err
+	}
+	if at != 0 {
+		return s.unixSystem.list(h, scratch)
+	}
+	listing, err := growing(scratch, int(unsafe.Sizeof(unix.Dirent{})), mostListing, func(buf []byte) (n int, err error) {
+		err = retry(func() (err error) {
+			n, err = unix.ReadDirent(int(h), buf)
+			return err
+		})
+		return n, err
+	}, func() error {
+		_, err := s.seek(h, 0, io.SeekStart)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return dirents(listing)
 }
 
 // flush asks the drive too, which fsync of macOS does not (fsync(2)).

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -144,44 +143,6 @@ func (unixSystem) truncate(h handle, size int64) error {
 
 func (unixSystem) lock(h handle) error {
 	return retry(func() error { return unix.Flock(int(h), unix.LOCK_EX|unix.LOCK_NB) })
-}
-
-// list reads one buffer of entries. The offsets come from the system's own
-// struct, so one parser serves all.
-func (unixSystem) list(h handle, scratch []byte) ([]direntry, error) {
-	var n int
-	err := retry(func() (err error) {
-		n, err = unix.ReadDirent(int(h), scratch)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]direntry, 0, n/32)
-	for buf := scratch[:max(n, 0)]; len(buf) >= int(unsafe.Offsetof(unix.Dirent{}.Name)); {
-		length := int(*(*uint16)(unsafe.Pointer(&buf[unsafe.Offsetof(unix.Dirent{}.Reclen)])))
-		if length == 0 || length > len(buf) {
-			return entries, syscall.EIO
-		}
-		record := buf[:length]
-		buf = buf[length:]
-		name := record[unsafe.Offsetof(unix.Dirent{}.Name):]
-		for i, b := range name {
-			if b == 0 {
-				name = name[:i]
-				break
-			}
-		}
-		if s := string(name); s != "." && s != ".." && s != "" {
-			mode, typed := direntType(record[unsafe.Offsetof(unix.Dirent{}.Type)])
-			entries = append(entries, direntry{name: s, mode: mode, typed: typed})
-		}
-	}
-	if len(entries) == 0 && n > 0 {
-		// Only "." and ".." in this buffer: not the end yet.
-		return unixSystem{}.list(h, scratch)
-	}
-	return entries, nil
 }
 
 func direntType(t byte) (mode fs.FileMode, typed bool) {

@@ -3,13 +3,13 @@ package caproot
 import (
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/caproot/caproot/internal/nt"
 )
 
 // handle is a kernel handle.
@@ -40,28 +40,17 @@ func hostSystem() system { return windowsSystem{&theStreams} }
 func kernelResolves() bool { return false }
 
 func openPath(path string) (handle, error) {
-	wide, err := windows.UTF16PtrFromString(longPath(path))
+	path, err := nt.RootPath(path, syscall.FullPath)
+	if err != nil {
+		return noHandle, err
+	}
+	wide, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return noHandle, err
 	}
 	h, err := windows.CreateFile(wide, windows.FILE_LIST_DIRECTORY|windows.FILE_TRAVERSE|look, shareAll, nil,
 		windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
 	return handle(h), err
-}
-
-// longPath gives a path beyond MAX_PATH the prefix that lifts that limit.
-func longPath(path string) string {
-	if len(path) < 248 || strings.HasPrefix(path, `\\?\`) {
-		return path
-	}
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	if rest, ok := strings.CutPrefix(full, `\\`); ok {
-		return `\\?\UNC\` + rest
-	}
-	return `\\?\` + full
 }
 
 func dupFile(f *os.File) (h handle, err error) {
@@ -86,12 +75,12 @@ func setBlocking(handle, openHow) error { return nil }
 
 func systemFlags(flag int) (openHow, int) { return 0, flag &^ syscall.O_CLOEXEC }
 
-func (windowsSystem) openDir(dir handle, name string) (handle, error) {
+func (s windowsSystem) openDir(dir handle, name string) (handle, error) {
 	h, err := ntOpen(dir, here(name), windows.FILE_TRAVERSE, windows.FILE_OPEN, windows.FILE_DIRECTORY_FILE, 0, nil)
 	if err != nil {
 		return noHandle, err
 	}
-	return refuseReparse(h)
+	return s.settle(h, windows.FILE_TRAVERSE, windows.FILE_DIRECTORY_FILE)
 }
 
 // here is the name that opens the directory itself.
@@ -102,35 +91,63 @@ func here(name string) string {
 	return name
 }
 
-// refuseReparse closes what stands for something else: a link is ELOOP, for
-// the walker to follow. Anything else of the kind is refused by its type.
-func refuseReparse(h handle) (handle, error) {
-	tag, err := reparseTag(h)
+// settle decides on what was just opened, and closes what stands for something
+// else: a link is ELOOP, for the walker to follow; content that a driver keeps is
+// opened through that driver; anything else of the kind is refused.
+func (s windowsSystem) settle(h handle, access, options uint32) (handle, error) {
+	tag, is, err := reparseTag(h)
+	if err == nil && !is {
+		return h, nil
+	}
+	content := noHandle
 	if err == nil {
-		switch tag {
-		case 0:
-			return h, nil
-		case windows.IO_REPARSE_TAG_SYMLINK, windows.IO_REPARSE_TAG_MOUNT_POINT:
+		switch nt.KindOf(tag) {
+		case nt.Link:
 			err = syscall.ELOOP
+		case nt.Content:
+			content, err = s.content(h, access, options)
 		default:
 			err = ErrSpecial
 		}
 	}
-	windows.CloseHandle(windows.Handle(h))
-	return noHandle, err
+	s.close(h)
+	return content, err
 }
 
-// reparseTag is 0 for what is no reparse point.
-func reparseTag(h handle) (uint32, error) {
-	var info struct{ attributes, tag uint32 }
-	err := windows.GetFileInformationByHandleEx(windows.Handle(h), windows.FileAttributeTagInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
-	if err != nil || info.attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT == 0 {
-		return 0, err
+// content opens the object of h, which has it pinned, for what its driver keeps.
+func (s windowsSystem) content(h handle, access, options uint32) (handle, error) {
+	c, err := ntCreate(h, "", access, windows.FILE_OPEN, options, 0, nil)
+	if err != nil {
+		return noHandle, err
 	}
-	return info.tag, nil
+	mine, err := s.stat(h, "", false)
+	if err == nil {
+		var got status
+		if got, err = s.stat(c, "", false); err == nil && !got.sameNumbers(&mine) {
+			err = ErrSpecial
+		}
+	}
+	if err != nil {
+		s.close(c)
+		return noHandle, err
+	}
+	return c, nil
 }
 
-func (windowsSystem) open(dir handle, name string, how openHow, perm fs.FileMode) (handle, error) {
+// reparseTag is the tag of a reparse point. Only one is asked for it: FAT does not
+// know the question.
+func reparseTag(h handle) (tag uint32, is bool, err error) {
+	var basic basicInfo
+	err = windows.GetFileInformationByHandleEx(windows.Handle(h), windows.FileBasicInfo, &bytesOf(&basic)[0], uint32(unsafe.Sizeof(basic)))
+	if err != nil || basic.attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT == 0 {
+		return 0, false, err
+	}
+	var info struct{ attributes, tag uint32 }
+	err = windows.GetFileInformationByHandleEx(windows.Handle(h), windows.FileAttributeTagInfo, &bytesOf(&info)[0], uint32(unsafe.Sizeof(info)))
+	return info.tag, true, err
+}
+
+func (s windowsSystem) open(dir handle, name string, how openHow, perm fs.FileMode) (handle, error) {
 	access, options := openAccess(how)
 	disposition := uint32(windows.FILE_OPEN)
 	attributes := uint32(windows.FILE_ATTRIBUTE_NORMAL)
@@ -151,7 +168,7 @@ func (windowsSystem) open(dir handle, name string, how openHow, perm fs.FileMode
 	if err != nil || how&pathOnly != 0 {
 		return h, err
 	}
-	if h, err = refuseReparse(h); err != nil || how&truncating == 0 {
+	if h, err = s.settle(h, access, options); err != nil || how&truncating == 0 {
 		return h, err
 	}
 	// Not by a disposition: that would turn a link into a file.
@@ -260,24 +277,34 @@ func (s windowsSystem) rename(from handle, name string, to handle, newTo string,
 			return err
 		}
 	}
-	flags, plain := uint32(windows.FILE_RENAME_POSIX_SEMANTICS), uint32(0)
+	return ntError(renameTo(h, to, newTo, how))
+}
+
+// renameTo asks for the rules of POSIX, by which an open file and (since Windows 10
+// 1809) a read-only one can be replaced, and for less where those are not known.
+func renameTo(h, to handle, newTo string, how renameHow) (err error) {
+	flags := []uint32{windows.FILE_RENAME_POSIX_SEMANTICS}
+	plain := uint32(0)
 	if how == replacing {
-		flags |= windows.FILE_RENAME_REPLACE_IF_EXISTS
-		plain = 1
+		const posix = windows.FILE_RENAME_POSIX_SEMANTICS | windows.FILE_RENAME_REPLACE_IF_EXISTS
+		flags = []uint32{posix | windows.FILE_RENAME_IGNORE_READONLY_ATTRIBUTE, posix}
+		plain = windows.FILE_RENAME_REPLACE_IF_EXISTS
 	}
-	info, err := newName(flags, to, newTo)
+	for _, f := range flags {
+		info, err := newName(f, to, newTo)
+		if err != nil {
+			return err
+		}
+		if err = ntSet(h, fileRenameInformationEx, info); !lacking(err) {
+			return err
+		}
+	}
+	info, err := newName(plain, to, newTo)
 	if err != nil {
 		return err
 	}
-	err = ntSet(h, fileRenameInformationEx, info)
-	if lacking(err) {
-		if info, err = newName(plain, to, newTo); err != nil {
-			return err
-		}
-		// Without POSIX semantics an open target denies access.
-		err = ntSet(h, windows.FileRenameInformation, info, statusAccessDenied)
-	}
-	return ntError(err)
+	// Without those rules an open target denies access.
+	return ntSet(h, windows.FileRenameInformation, info, statusAccessDenied)
 }
 
 // admitReplace refuses to replace a file by a directory, as POSIX does.

@@ -206,19 +206,6 @@ func TestSymlinkLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestLinkTargets(t *testing.T) {
-	for _, target := range []string{`dir\file`, `..\up`, "file", `C:\abs\path`, `\\server\share\x`} {
-		data, err := linkData(target)
-		must(t, err)
-		if got, err := linkTarget(data); err != nil || got != target {
-			t.Errorf("%q comes back as %q, %v", target, got, err)
-		}
-		for n := range data {
-			linkTarget(data[:n]) // cut short: an error or a part, no fault
-		}
-	}
-}
-
 // Under Wine the numbers of files come from the kernel below: they tell one use
 // of a number from the next, and stay as long as the file is the same.
 func TestFileNumbersOfWine(t *testing.T) {

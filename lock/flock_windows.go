@@ -24,14 +24,25 @@ func overlapped() *windows.Overlapped {
 
 // flock takes an exclusive lock on a byte of the open file. Without wait it
 // answers errLocked when another open file has it.
-func flock(f *os.File, wait bool) error {
-	flags := uint32(windows.LOCKFILE_EXCLUSIVE_LOCK)
+func flock(f *os.File, wait bool) error { return rangeLock(f, false, wait) }
+
+func rangeLock(f *os.File, shared, wait bool) error {
+	var flags uint32
+	if !shared {
+		flags = windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
 	if !wait {
 		flags |= windows.LOCKFILE_FAIL_IMMEDIATELY
 	}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, overlapped())
+	handle, region := windows.Handle(f.Fd()), overlapped()
+	err := windows.LockFileEx(handle, flags, 0, 1, 0, region)
+	if err == windows.ERROR_IO_PENDING {
+		// A handle for asynchronous work: the system waits, and we for it.
+		var n uint32
+		err = windows.GetOverlappedResult(handle, region, &n, true)
+	}
 	runtime.KeepAlive(f)
-	if err == windows.ERROR_LOCK_VIOLATION || err == windows.ERROR_IO_PENDING {
+	if err == windows.ERROR_LOCK_VIOLATION {
 		return errLocked
 	}
 	return err
