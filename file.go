@@ -174,86 +174,6 @@ func (f *File) ReadAt(p []byte, offset int64) (n int, err error) {
 	return n, nil
 }
 
-// Write writes all of p at the file's offset. It returns ErrTooLarge when that
-// would end beyond Policy.MaxWriteBytes.
-func (f *File) Write(p []byte) (int, error) {
-	if err := f.enter(); err != nil {
-		return 0, f.fail("write", err)
-	}
-	defer f.leave()
-	limit, ledger := f.r.policy.MaxWriteBytes, f.r.tenure.ledger
-	var hole int64
-	if limit != NoLimit || ledger != nil {
-		// Two writes must not both find room for themselves.
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		at, beyond, err := f.writesAt()
-		if err == nil && int64(len(p)) > limit-at {
-			err = ErrTooLarge
-		}
-		if err != nil {
-			return 0, f.fail("write", err)
-		}
-		hole = beyond
-	}
-	n, err := ledger.pay(len(p), hole, func() (int, error) { return writeAll(f.r.sys, f.h, p) })
-	return n, f.fail("write", err)
-}
-
-// writesAt is where the next Write begins, and how far beyond the end that is.
-// What has no offset, as a FIFO, has no size to limit either.
-func (f *File) writesAt() (at, hole int64, err error) {
-	st, err := f.r.sys.stat(f.h, "", false)
-	switch {
-	case err != nil || st.isSpecial():
-		return 0, 0, err
-	case f.how&appending != 0:
-		return st.size, 0, nil
-	}
-	at, err = f.r.sys.seek(f.h, 0, io.SeekCurrent)
-	return at, st.holeBefore(at), err
-}
-
-// WriteAt writes all of p at an offset. It returns ErrTooLarge when that would
-// end beyond Policy.MaxWriteBytes, or beyond what an int64 can count.
-func (f *File) WriteAt(p []byte, offset int64) (n int, err error) {
-	if err := f.enter(); err != nil {
-		return 0, f.fail("writeat", err)
-	}
-	defer f.leave()
-	switch {
-	case offset < 0 || f.how&appending != 0:
-		return 0, f.fail("writeat", fs.ErrInvalid)
-	case offset > f.r.policy.MaxWriteBytes-int64(len(p)):
-		return 0, f.fail("writeat", ErrTooLarge)
-	}
-	var hole int64
-	ledger := f.r.tenure.ledger
-	if ledger != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		st, err := f.r.sys.stat(f.h, "", false)
-		if err != nil {
-			return 0, f.fail("writeat", err)
-		}
-		hole = st.holeBefore(offset)
-	}
-	n, err = ledger.pay(len(p), hole, func() (int, error) { return f.writeAllAt(p, offset) })
-	return n, f.fail("writeat", err)
-}
-
-func (f *File) writeAllAt(p []byte, offset int64) (n int, err error) {
-	for n < len(p) && err == nil {
-		var m int
-		m, err = f.r.sys.writeAt(f.h, p[n:], offset+int64(n))
-		if err == nil && m == 0 {
-			err = io.ErrShortWrite
-		}
-		n += m
-	}
-	return n, err
-}
-
 // Seek moves the offset, as io.Seeker says. On a directory Seek(0, io.SeekStart)
 // begins the listing anew.
 func (f *File) Seek(offset int64, whence int) (int64, error) {
@@ -279,22 +199,6 @@ func (f *File) Stat() (fs.FileInfo, error) {
 		return nil, f.fail("stat", err)
 	}
 	return newFileInfo(f.name, st), nil
-}
-
-// Truncate changes the size of the file.
-func (f *File) Truncate(size int64) error {
-	if err := f.enter(); err != nil {
-		return f.fail("truncate", err)
-	}
-	defer f.leave()
-	if size > f.r.policy.MaxWriteBytes {
-		return f.fail("truncate", ErrTooLarge)
-	}
-	c := call{r: f.r}
-	if f.r.tenure.parent != nil {
-		c.g = new(grantedCall)
-	}
-	return f.fail("truncate", c.truncate(f.h, size))
 }
 
 // Sync flushes the file to stable storage. On macOS, where the file system cannot
