@@ -93,14 +93,19 @@ func (l *denyList) object(sys system, at denyAt, h handle, st *status) (denyAt, 
 }
 
 // successor tells whether h is proved to be another object that was given the
-// number of a denied one after that was gone.
+// number of a denied one after that was gone. A difference alone is no proof: a
+// birth time changes when overlay copies a file up.
 func successor(sys system, h handle, was identity.ID) bool {
+	counter, ok := unfenced(sys).(useCounter)
+	if !ok || !counter.countsUses(h) {
+		return false
+	}
 	now, err := sys.identify(h)
 	if err != nil {
 		return false
 	}
-	v, _ := identity.Compare(was, now)
-	return v == identity.Different
+	v, why := identity.Compare(was, now)
+	return v == identity.Different && (why == identity.ByHandle || why == identity.ByGeneration)
 }
 
 // denyTrail goes along with a walker's stack.

@@ -84,6 +84,13 @@ type fsSyncer interface {
 	syncFS(file handle) error
 }
 
+// useCounter tells whether the file system of an object is known to give each use
+// of a file number a handle or a generation of its own, for as long as the object
+// lives.
+type useCounter interface {
+	countsUses(object handle) bool
+}
+
 // rangeCopier lets the kernel copy between two open files.
 type rangeCopier interface {
 	// clone makes to share the content of from; it does all or nothing.

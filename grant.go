@@ -25,8 +25,16 @@ type Grant struct {
 	// The names stay visible in a listing of the directory that holds them. Not
 	// noticed: another hard link of a file inside a denied directory, or a bind mount
 	// of a directory inside it, unless that is denied by its own name too
-	// (HardlinksRefuse and MountsStay refuse both); and a hard link or bind mount made
-	// of an object that came to a denied name after the grant.
+	// (HardlinksRefuse and MountsStay refuse both); a hard link or bind mount made
+	// of an object that came to a denied name after the grant; and an object whose
+	// file number changes while it lives and that was moved: what overlay copies up
+	// has another one if it had several names (without index) or lies on another file
+	// system than the upper layer (without xino), and a FUSE server may number what
+	// the kernel forgot anew.
+	//
+	// An object that gets the number of a denied one after that is gone is denied too,
+	// unless the system proves that it is another: Linux on ext4, XFS, Btrfs, F2FS and
+	// tmpfs. Elsewhere it mistakes such a one, if numbers come back there.
 	Deny []string
 	// Before is asked immediately before each change of a name, an attribute or
 	// content in place, when everything is resolved. An error refuses the change;

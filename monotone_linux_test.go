@@ -50,6 +50,7 @@ func TestGrantIsMonotone(t *testing.T) {
 			outcome[i] = verbs(at)[verb](name)
 			at.Close()
 			r.Close()
+			enterable(t, base)
 			os.RemoveAll(base)
 		}
 		if outcome[0] == nil {

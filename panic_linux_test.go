@@ -96,6 +96,7 @@ func throwAt(t *testing.T, r *Root, base, verb, name string, n int) bool {
 // renew empties the root and makes f, dir/file and lk -> f anew.
 func renew(t *testing.T, base string) {
 	t.Helper()
+	enterable(t, base+"/root")
 	for _, name := range listed(t, base+"/root") {
 		must(t, os.RemoveAll(base+"/root/"+name))
 	}
@@ -104,6 +105,18 @@ func renew(t *testing.T, base string) {
 	for _, file := range []string{"f", "dir/file"} {
 		must(t, os.WriteFile(base+"/root/"+file, []byte(file), 0o600))
 	}
+}
+
+// enterable lets the owner remove what is in the directories below dir, whatever
+// modes the verbs gave them.
+func enterable(t *testing.T, dir string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return os.Chmod(path, 0o700)
+	}))
 }
 
 // A Commit that panics gives its publication up.
