@@ -1,12 +1,14 @@
 package caproot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -198,30 +200,40 @@ func everyWindow(t *testing.T, p Policy, attack, verb, name string) {
 	}
 }
 
+// stepFrames are the verbs of several steps (a publication, a move with its looks
+// before and after, a copy), with the deepest frame of a step. See ADR 4.
+var stepFrames = map[string]int{
+	"Put": 9, "PutParents": 9, "Batch": 7, "Append": 6, "CopyInFrom": 10, "CopyInTo": 11, "CopyTreeFrom": 8, "CopyTreeTo": 5, "CopyFS": 8,
+	"MoveFrom": 6, "MoveTo": 6, "RenameFrom": 6, "RenameTo": 6, "LinkFrom": 5, "LinkTo": 5, "ExchangeFrom": 5, "ExchangeTo": 5,
+	"Receipt": 5, "Check": 5, "WalkDir": 7,
+}
+
 // A public verb reaches the kernel in at most four frames where the kernel
-// resolves. A walk has its loop over the components in between, nine frames in all
+// resolves. A walk has its loop over the components in between, five frames more
 // whatever the depth: it does not recurse.
 func TestFourFrames(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		limit := 4
+		more := 0
 		w := &window{system: r.sys, kernel: r.beneath, left: -1}
 		if r.sys = w; r.beneath != nil {
 			r.beneath = w
 		} else {
-			limit = 9
+			more = 5
 		}
 		deep := strings.Repeat("d/", 20)
 		must(t, os.MkdirAll(base+"/root/dir/"+deep, 0o755))
 		must(t, os.Symlink("dir/"+deep, base+"/root/way"))
-		for _, verb := range []string{"Open", "OpenView", "ReadFile", "Stat", "Lstat", "Exists", "Readlink", "OpenRoot", "Mkdir",
-			"MkdirAll", "Chmod", "Chtimes", "Remove", "Symlink", "Create", "Truncate"} {
+		all := verbs(r)
+		for _, verb := range slices.Sorted(maps.Keys(all)) {
 			w.frames = 0
-			verbs(r)[verb]("dir/" + strings.ToLower(verb))
-			verbs(r)[verb]("dir/file")
-			verbs(r)[verb]("dir/" + deep + strings.ToLower(verb))
-			verbs(r)[verb]("way/" + strings.ToLower(verb))
-			if w.frames > limit || w.frames < 2 {
-				t.Errorf("%s: %d frames", verb, w.frames)
+			all[verb]("dir/" + strings.ToLower(verb))
+			all[verb]("dir/file")
+			all[verb]("dir/" + deep + strings.ToLower(verb))
+			all[verb]("way/" + strings.ToLower(verb))
+			limit := cmp.Or(stepFrames[verb], 4) + more
+			// The body of an iterator is no method: its frames do not count.
+			if w.frames > limit || w.frames < 2 && !strings.HasPrefix(verb, "Walk") {
+				t.Errorf("%s: %d frames, limit %d", verb, w.frames, limit)
 			}
 		}
 		r.sys, r.beneath = w.system, w.kernel
