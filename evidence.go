@@ -115,12 +115,7 @@ func (c *call) observe(want Evidence) (receipt identity.Receipt, err error) {
 	if err := want.valid(); err != nil {
 		return receipt, err
 	}
-	if leaf := c.shape.Leaf; leaf == "" || leaf == ".." {
-		err = c.toDirectory()
-	} else {
-		err = c.toTarget()
-	}
-	if err != nil {
+	if err := c.toObject(); err != nil {
 		return receipt, err
 	}
 	h, err := c.openLeaf(pathOnly)

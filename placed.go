@@ -26,14 +26,6 @@ func (c *call) openPlaced(how openHow, perm fs.FileMode) (handle, error) {
 	return noHandle, ErrUnstable
 }
 
-// toObject finds the place of what the whole name leads to.
-func (c *call) toObject() error {
-	if leaf := c.shape.Leaf; leaf == "" || leaf == ".." {
-		return c.toDirectory()
-	}
-	return c.toTarget()
-}
-
 // openPinned opens the leaf of the place in two steps: a handle for resolution
 // only, on which everything is decided, and then the object it is of. It answers
 // errFollowed when the name was given to another object in between.

@@ -22,9 +22,6 @@ func (r *Root) Target(name string) (canonical string, err error) {
 	}
 	defer c.end()
 	err = c.toTarget()
-	if err == nil && c.shape.MustDir {
-		err = syscall.EISDIR
-	}
 	if err == nil {
 		err = c.admitTarget()
 	}
@@ -59,13 +56,35 @@ func (s *status) replaceable() error {
 	return nil
 }
 
-// toTarget finds the place of the object that a verb with a receipt acts on:
-// the name itself, or under LinksFollow what the name, a link, leads to. The
-// leaf may be missing. A link that is not followed is left for the verb to see.
+// toTarget finds the place of the file that a verb makes or changes: the name
+// itself, or under LinksFollow what the name, a link, leads to. The leaf may be
+// missing. A link that is not followed is left for the verb to see, and what only
+// a directory can meet is EISDIR.
 func (c *call) toTarget() error {
+	err := c.toParent()
+	if err == nil {
+		err = c.toEnd()
+	}
+	if err == nil && (c.leaf == "." || c.shape.MustDir) {
+		err = syscall.EISDIR
+	}
+	return err
+}
+
+// toObject finds the place of what the whole name leads to, be it a directory,
+// for which the leaf may be ".".
+func (c *call) toObject() error {
+	if leaf := c.shape.Leaf; leaf == "" || leaf == ".." {
+		return c.toDirectory()
+	}
 	if err := c.toParent(); err != nil {
 		return err
 	}
+	return c.toEnd()
+}
+
+// toEnd goes on from the name to what it leads to, where links are followed.
+func (c *call) toEnd() error {
 	if !c.follows() {
 		return nil
 	}
@@ -85,23 +104,25 @@ func (c *call) toTarget() error {
 			return err
 		}
 		if leaf == "" {
-			return syscall.EISDIR
+			return c.settleAt(&w, ".")
 		}
 		switch err := w.follow(leaf); {
 		case err == errNotLink:
-			if w.mustDir && c.verb.changes {
-				return syscall.EISDIR // the verbs that change here make files
-			}
-			c.leavePlace()
-			c.leaf = leaf
-			c.shape.MustDir = c.shape.MustDir || w.mustDir
-			if err := c.settle(&w); err != nil {
-				return err
-			}
-			return c.admitLeaf()
+			return c.settleAt(&w, leaf)
 		case err != nil:
 			return err
 		}
 	}
 	return ErrUnstable
+}
+
+// settleAt makes leaf, where a walk ended, the place.
+func (c *call) settleAt(w *walker, leaf string) error {
+	c.leavePlace()
+	c.leaf = leaf
+	c.shape.MustDir = c.shape.MustDir || w.mustDir
+	if err := c.settle(w); err != nil {
+		return err
+	}
+	return c.admitLeaf()
 }
