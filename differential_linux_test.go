@@ -56,6 +56,9 @@ var differences = []difference{
 	{"type and special bits in a creation mode", func(o operation, theirs, ours string) bool {
 		return o.mode&^fs.ModePerm != 0 && o.is("Mkdir", "MkdirAll", "OpenFile", "WriteFile") && theirs == "io"
 	}},
+	{"O_TRUNC with O_RDONLY", func(o operation, _, ours string) bool {
+		return o.is("OpenFile") && o.flag&(os.O_TRUNC|os.O_WRONLY|os.O_RDWR) == os.O_TRUNC && ours == "name"
+	}},
 	{"`MkdirAll` where a file is in the way", func(o operation, theirs, ours string) bool {
 		return o.is("MkdirAll") && theirs == "file exists" && ours == "not a directory"
 	}},

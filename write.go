@@ -12,8 +12,9 @@ var verbTruncate = verb{name: "truncate", needs: Modify, changes: true}
 // knownFlags are the portable flags of OpenFile and OpenView.
 const knownFlags = os.O_RDONLY | os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREATE | os.O_EXCL | os.O_SYNC | os.O_TRUNC
 
-// parseFlags returns an error that matches fs.ErrInvalid for a flag it does
-// not know.
+// parseFlags returns an error that matches fs.ErrInvalid for a flag it does not
+// know, and for O_TRUNC of what is not opened for writing, which POSIX leaves
+// undefined (open(3p)).
 func parseFlags(flag int) (how openHow, err error) {
 	more, flag := systemFlags(flag)
 	if flag&^knownFlags != 0 {
@@ -37,13 +38,16 @@ func parseFlags(flag int) (how openHow, err error) {
 			how |= f.how
 		}
 	}
+	if how&truncating != 0 && how&forWrite == 0 {
+		return 0, &detail{ErrName, "O_TRUNC without O_WRONLY or O_RDWR", fs.ErrInvalid}
+	}
 	return how | more, nil
 }
 
 // openVerb gives the plan what flags need. Rights that depend on what is found
 // are checked when it is found.
 func openVerb(name string, how openHow) verb {
-	v := verb{name: name, changes: how&(forWrite|creating|truncating) != 0}
+	v := verb{name: name, changes: how&(forWrite|creating) != 0}
 	if v.changes && how&forRead != 0 {
 		v.needs |= Read
 	}
@@ -52,7 +56,8 @@ func openVerb(name string, how openHow) verb {
 
 // OpenFile opens a file as os.Root.OpenFile does, with the flags O_RDONLY,
 // O_WRONLY, O_RDWR, O_APPEND, O_CREATE, O_EXCL, O_SYNC and O_TRUNC; another
-// flag is refused with an error that matches fs.ErrInvalid. perm is cut by the
+// flag, and O_TRUNC with O_RDONLY, is refused with an error that matches
+// fs.ErrInvalid before anything is touched. perm is cut by the
 // umask and by Policy.Modes. Policy.MaxWriteBytes does not bind what is written to
 // the *os.File; OpenView gives a File that it binds. What Open says of the *os.File holds here too.
 func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
