@@ -30,7 +30,7 @@ var differences = []difference{
 		return o.makesFile() && slashed(o.a) && theirs != "ok" && ours == "is a directory"
 	}},
 	{"links that end in `/` to a file to make", func(o operation, theirs, ours string) bool {
-		return o.makesFile() && !slashed(o.a) && theirs != "ok" && ours == "is a directory"
+		return o.makesFile() && !slashed(o.a) && theirs == "no such file or directory" && ours == "is a directory"
 	}},
 	{"`Mkdir(\"new/\")`", func(o operation, theirs, ours string) bool {
 		return o.is("Mkdir") && slashed(o.a) && theirs != "ok" && (ours == "ok" || ours == "file exists")

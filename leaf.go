@@ -35,8 +35,7 @@ var errFollowed = errors.New("link followed")
 func (w *walker) openLeaf(leaf string, how openHow, perm fs.FileMode) (handle, error) {
 	if w.mustDir {
 		if how&creating != 0 {
-			// O_CREAT with O_DIRECTORY made a file before Linux 6.4.
-			return noHandle, syscall.EISDIR
+			return w.openNoFile(leaf, how)
 		}
 		how |= directoryOnly
 	}
@@ -74,6 +73,22 @@ func (w *walker) openLeaf(leaf string, how openHow, perm fs.FileMode) (handle, e
 	return h, nil
 }
 
+// openNoFile is openLeaf for a file to make where a link's text allows only a
+// directory. Nothing is made: O_CREAT with O_DIRECTORY made a file before Linux 6.4.
+func (w *walker) openNoFile(leaf string, how openHow) (handle, error) {
+	h, err := w.sys.openDir(w.here(), leaf)
+	switch {
+	case err == nil:
+		w.sys.close(h)
+		return noHandle, syscall.EISDIR
+	case errors.Is(err, fs.ErrNotExist):
+		return noHandle, syscall.EISDIR
+	case maybeLink(err):
+		return noHandle, w.followLeaf(leaf, how, err)
+	}
+	return noHandle, err
+}
+
 func (w *walker) followLeaf(leaf string, how openHow, cause error) error {
 	rule := w.links
 	if how&followLeaf == 0 {
@@ -92,4 +107,12 @@ func (w *walker) followLeaf(leaf string, how openHow, cause error) error {
 		return errFollowed
 	}
 	return cause
+}
+
+// refusedLink tells why the link that the place names is not followed.
+func (c *call) refusedLink() error {
+	w := c.walker()
+	defer w.close()
+	w.root, w.deny = c.dir, nil
+	return w.followLeaf(c.leaf, 0, ErrSymlink)
 }

@@ -75,7 +75,7 @@ func TestCreatingOpenThroughLink(t *testing.T) {
 				t.Errorf("%s holds %q, %v", name, got, err)
 			}
 		}
-		for _, flag := range []int{os.O_RDONLY | os.O_CREATE, os.O_RDWR | os.O_CREATE, os.O_RDONLY | os.O_CREATE | os.O_TRUNC} {
+		for _, flag := range []int{os.O_RDONLY | os.O_CREATE, os.O_RDWR | os.O_CREATE, os.O_RDWR | os.O_CREATE | os.O_TRUNC} {
 			for _, name := range []string{"in", "dir"} {
 				_, err := r.OpenFile(name, flag, 0o600)
 				if Code(err) != "is-dir" {

@@ -193,7 +193,12 @@ func (c *call) stat() (status, error) {
 	}
 	st, err := c.describe(h)
 	if err == nil && st.isLink() {
-		err = ErrSymlink
+		if !c.placed() {
+			err = c.toParent()
+		}
+		if err == nil {
+			err = c.refusedLink()
+		}
 	}
 	return st, err
 }

@@ -56,8 +56,8 @@ func openVerb(name string, how openHow) verb {
 
 // OpenFile opens a file as os.Root.OpenFile does, with the flags O_RDONLY,
 // O_WRONLY, O_RDWR, O_APPEND, O_CREATE, O_EXCL, O_SYNC and O_TRUNC; another
-// flag, and O_TRUNC with O_RDONLY, is refused with an error that matches
-// fs.ErrInvalid before anything is touched. perm is cut by the
+// flag, O_TRUNC with O_RDONLY, and O_CREATE with O_DIRECTORY are refused with an
+// error that matches fs.ErrInvalid before anything is touched. perm is cut by the
 // umask and by Policy.Modes. Policy.MaxWriteBytes does not bind what is written to
 // the *os.File; OpenView gives a File that it binds. What Open says of the *os.File holds here too.
 func (r *Root) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
@@ -134,6 +134,9 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 	if how, err = c.writeRights(how); err != nil {
 		return noHandle, false, err
 	}
+	if how&creating != 0 && how&directoryOnly != 0 {
+		return noHandle, false, c.refuseMakingDir()
+	}
 	if how&creating != 0 {
 		if err = c.admitFileName(); err != nil {
 			return noHandle, false, err
@@ -162,6 +165,21 @@ func (c *call) openFile(how openHow, perm fs.FileMode) (h handle, isDir bool, er
 		return noHandle, false, err
 	}
 	return h, isDir, nil
+}
+
+// refuseMakingDir is the answer for O_CREATE with O_DIRECTORY, which made a file
+// before Linux 6.4. What is wrong with the way is told first.
+func (c *call) refuseMakingDir() error {
+	err := error(nil)
+	if leaf := c.shape.Leaf; leaf == "" || leaf == ".." {
+		err = c.toDirectory()
+	} else {
+		err = c.toParent()
+	}
+	if err == nil {
+		err = &detail{ErrName, "O_CREATE with O_DIRECTORY", syscall.EINVAL}
+	}
+	return err
 }
 
 // openOrFollow opens or makes what the name, which may be a link, leads to.
@@ -217,7 +235,7 @@ func (c *call) openTarget(how openHow, perm fs.FileMode) (handle, error) {
 func (c *call) linkExists(err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		if st, serr := c.leafStatus(); serr == nil && st.isLink() {
-			return ErrSymlink
+			return c.refusedLink()
 		}
 	}
 	return err
