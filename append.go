@@ -101,12 +101,7 @@ func (c *call) openTraced(how openHow, mode fs.FileMode) (handle, error) {
 	}
 	h, made, err := c.openOrMake(how|c.cautious(), mode)
 	if err != nil {
-		if c.g == nil {
-			if err = c.linkExists(err); maybeLink(err) {
-				err = ErrSymlink
-			}
-		}
-		return noHandle, c.lacking(asked, how, c.explainLeaf(err))
+		return noHandle, c.explainTraced(asked, how, err)
 	}
 	_, err = c.admitOpen(h, how)
 	if err == nil && c.r.policy.Mounts == MountsStay {
@@ -124,6 +119,21 @@ func (c *call) openTraced(how openHow, mode fs.FileMode) (handle, error) {
 		return noHandle, err
 	}
 	return h, nil
+}
+
+// explainTraced gives the error of an open at a place its cause.
+func (c *call) explainTraced(asked, how openHow, err error) error {
+	switch {
+	case c.g != nil && !c.g.found:
+		return err // the way there fails, as in toTarget
+	case c.g != nil && err == errNotDir && c.shape.MustDir:
+		return syscall.EISDIR // as in toTarget
+	case c.g == nil:
+		if err = c.linkExists(err); maybeLink(err) {
+			err = c.refusedLink()
+		}
+	}
+	return c.lacking(asked, how, c.explainLeaf(err))
 }
 
 // openOrMake opens the leaf or makes it, and knows which. On a grant it finds the

@@ -57,6 +57,7 @@ type grantedCall struct {
 	result   io.Closer // what the call hands out
 	to       string    // the second name
 	quiet    bool      // the call of the first name reports
+	found    bool      // the open found the place
 	made     bool      // the open made the file
 	reserved Budget
 	at       denyAt // of the place's directory

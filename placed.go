@@ -12,7 +12,11 @@ import (
 func (c *call) openPlaced(how openHow, perm fs.FileMode) (handle, error) {
 	for range maxRaces {
 		c.leavePlace()
-		if err := c.toObject(); err != nil {
+		err := c.toObject()
+		if c.g != nil {
+			c.g.found = err == nil
+		}
+		if err != nil {
 			return noHandle, err
 		}
 		if c.shape.MustDir {
@@ -80,12 +84,14 @@ func (c *call) admitPinned(st *status, how openHow) error {
 		return errFollowed // it was none when the place was found
 	case c.fresh:
 		return syscall.EEXIST
+	case how&creating != 0 && how&exclusive != 0 && !st.isLink():
+		return syscall.EEXIST
 	case st.isLink() && (how&pathOnly == 0 || how&directoryOnly != 0):
-		return ErrSymlink
+		return c.refusedLink()
 	case how&directoryOnly != 0 && !st.isDir():
 		return errNotDir
-	case how&creating != 0 && how&exclusive != 0:
-		return syscall.EEXIST
+	case how&(forWrite|creating) != 0 && st.isDir():
+		return syscall.EISDIR
 	}
 	return nil
 }
