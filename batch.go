@@ -76,20 +76,24 @@ func (r *Root) Batch(o BatchOptions) *Batch { return &Batch{r: r, o: o} }
 // Put adds a file with the content data and the options of Root.Put. An error
 // adds nothing and leaves the batch as it was.
 func (b *Batch) Put(name string, data []byte, o PutOptions) error {
-	return b.add(name, o, func(s *Staged) error { _, err := s.Write(data); return err })
+	return b.add(name, o, nil, func(s *Staged) error { _, err := s.Write(data); return err })
 }
 
 // PutFrom adds a file with the content of src until io.EOF, as Root.PutFrom does.
 func (b *Batch) PutFrom(ctx context.Context, name string, src io.Reader, o PutOptions) error {
-	return b.add(name, o, func(s *Staged) error { return s.fill(ctx, src) })
+	return b.add(name, o, admitSource(ctx, src), func(s *Staged) error { return s.fill(ctx, src) })
 }
 
-func (b *Batch) add(name string, o PutOptions, fill func(*Staged) error) error {
+// add stages what fill writes, unless the source is refused before.
+func (b *Batch) add(name string, o PutOptions, refused error, fill func(*Staged) error) error {
 	if b == nil {
 		return &fs.PathError{Op: verbPut.name, Path: name, Err: errNoRoot}
 	}
 	if err := b.o.valid(); err != nil {
 		return b.r.refuse(&verbPut, name, err)
+	}
+	if refused != nil && b.r.opened() {
+		return b.r.refuse(&verbPut, name, refused)
 	}
 	s, err := b.r.Stage(name, o)
 	if err != nil {
@@ -193,9 +197,9 @@ func (k *batchCommit) run(ctx context.Context) error {
 // each does something to every file, and ends at the first failure.
 func (k *batchCommit) each(ctx context.Context, do func(*Staged) error) error {
 	for i, s := range k.b.staged {
-		if err := ctx.Err(); err != nil {
+		if err := endOf(ctx); err != nil {
 			k.skip(-1)
-			return k.b.r.refuse(&verbBatch, ".", ended(err, context.Cause(ctx)))
+			return k.b.r.refuse(&verbBatch, ".", err)
 		}
 		if err := do(s); err != nil {
 			err = s.c.fail(err)

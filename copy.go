@@ -358,8 +358,8 @@ func (t *fileCopy) tick(n int64) error {
 	if t.o.Progress != nil {
 		t.o.Progress(t.done, t.from.st.size)
 	}
-	if err := t.ctx.Err(); err != nil {
-		return ended(err, context.Cause(t.ctx))
+	if err := endOf(t.ctx); err != nil {
+		return err
 	}
 	return t.p.c.r.tenure.holds()
 }

@@ -48,9 +48,14 @@ type Event struct {
 
 // LogEvents returns an observer that logs to l: refusals as warnings, everything
 // else as information. The message is Event.Name, the attributes are verb, dir,
-// path, to, code and error; an attribute that is empty is left out.
+// path, to, code and error; an attribute that is empty is left out. Without a
+// logger, l nil, it is slog.Default() at the time of each event.
 func LogEvents(l *slog.Logger) func(Event) {
 	return func(e Event) {
+		to := l
+		if to == nil {
+			to = slog.Default()
+		}
 		level := slog.LevelInfo
 		if e.Name == EventRefused {
 			level = slog.LevelWarn
@@ -66,7 +71,7 @@ func LogEvents(l *slog.Logger) func(Event) {
 		if e.Err != nil {
 			attrs = append(attrs, slog.String("error", e.Err.Error()))
 		}
-		l.LogAttrs(context.Background(), level, e.Name, attrs...)
+		to.LogAttrs(context.Background(), level, e.Name, attrs...)
 	}
 }
 

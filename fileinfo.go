@@ -26,8 +26,12 @@ func (i *fileInfo) Sys() any           { return i.st.sys() }
 
 // SameFile reports whether a and b, from this package or from package os,
 // describe one file, as os.SameFile does for the latter alone: it compares the
-// numbers, which is proof only while the file is open. See package identity.
+// numbers, which is proof only while the file is open. It is false for nil. See
+// package identity.
 func SameFile(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return false
+	}
 	x, xok := numbers(a)
 	y, yok := numbers(b)
 	if xok && yok {

@@ -306,13 +306,19 @@ func (r *Root) Revoke() {
 // did not make, whose calls are not counted. A callback of the grant that waits
 // for its own call waits until ctx ends.
 func (r *Root) Wait(ctx context.Context) error {
+	var err error
 	switch {
 	case !r.opened():
-		return &fs.PathError{Op: "wait", Path: ".", Err: errNoRoot}
+		err = errNoRoot
 	case ctx == nil:
-		return &fs.PathError{Op: "wait", Path: ".", Err: errNoContext}
+		err = errNoContext
 	case r.tenure.parent == nil:
-		return because(ErrUnsupported, "the root is not a grant")
+		err = because(ErrUnsupported, "the root is not a grant")
+	default:
+		err = r.tenure.running.wait(ctx)
 	}
-	return r.tenure.running.wait(ctx)
+	if err != nil {
+		err = &fs.PathError{Op: "wait", Path: ".", Err: err}
+	}
+	return err
 }

@@ -51,8 +51,12 @@ var lookups = []struct {
 	{"OpenView for reading, O_TRUNC", viewing(os.O_RDONLY | os.O_TRUNC)},
 	{"OpenView O_CREATE O_DIRECTORY", viewing(os.O_RDONLY | os.O_CREATE | syscall.O_DIRECTORY)},
 	{"WriteFile", func(r *Root, n string) error { return r.WriteFile(n, []byte("w"), 0o644) }},
-	{"Put", func(r *Root, n string) error { return second(r.Put(n, []byte("p"), PutOptions{Durability: DurabilityNone})) }},
-	{"Put with parents", func(r *Root, n string) error { return second(r.Put(n, nil, PutOptions{Parents: true, Durability: DurabilityNone})) }},
+	{"Put", func(r *Root, n string) error {
+		return second(r.Put(n, []byte("p"), PutOptions{Durability: DurabilityNone}))
+	}},
+	{"Put with parents", func(r *Root, n string) error {
+		return second(r.Put(n, nil, PutOptions{Parents: true, Durability: DurabilityNone}))
+	}},
 	{"Mkdir", func(r *Root, n string) error { return r.Mkdir(n, 0o755) }},
 	{"MkdirAll", func(r *Root, n string) error { return r.MkdirAll(n, 0o755) }},
 	{"Remove", func(r *Root, n string) error { return r.Remove(n) }},
@@ -63,7 +67,9 @@ var lookups = []struct {
 	{"Symlink", func(r *Root, n string) error { return r.Symlink("file", n) }},
 	{"Lexists", func(r *Root, n string) error { return second(r.Lexists(n)) }},
 	{"MkdirTemp", func(r *Root, n string) error { return second(r.MkdirTemp(n, "t")) }},
-	{"Append", func(r *Root, n string) error { return second(r.Append(n, []byte("a"), AppendOptions{Durability: DurabilityNone})) }},
+	{"Append", func(r *Root, n string) error {
+		return second(r.Append(n, []byte("a"), AppendOptions{Durability: DurabilityNone}))
+	}},
 	{"Truncate", func(r *Root, n string) error { return r.Truncate(n, 1) }},
 	{"Chmod", func(r *Root, n string) error { return r.Chmod(n, 0o755) }},
 	{"Chown", func(r *Root, n string) error { return r.Chown(n, -1, -1) }},

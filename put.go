@@ -112,8 +112,12 @@ func (p *publication) admitRights() error {
 
 // PutFrom is Put for content that is read from src until io.EOF. An error of
 // src, or the end of ctx before the publication, publishes nothing; the error
-// then matches that of src, or ctx.Err() and the cause.
+// then matches that of src, or ctx.Err() and the cause. When ctx has ended before
+// the call nothing is touched; when it ends later, parents that were made stay.
 func (r *Root) PutFrom(ctx context.Context, name string, src io.Reader, o PutOptions) (identity.Receipt, error) {
+	if err := admitSource(ctx, src); err != nil && r.opened() {
+		return identity.Receipt{}, r.refuse(&verbPut, name, err)
+	}
 	s, err := r.Stage(name, o)
 	if err != nil {
 		return identity.Receipt{}, err
@@ -128,18 +132,23 @@ func (r *Root) PutFrom(ctx context.Context, name string, src io.Reader, o PutOpt
 // maxEmptyReads is how often in a row a reader may give nothing, as in bufio.
 const maxEmptyReads = 100
 
-// fill reads src to its end.
-func (s *Staged) fill(ctx context.Context, src io.Reader) error {
+// admitSource decides before anything is made for the content of src.
+func admitSource(ctx context.Context, src io.Reader) error {
 	switch {
 	case ctx == nil:
-		return s.c.fail(errNoContext)
+		return errNoContext
 	case src == nil:
-		return s.c.fail(errNoSource)
+		return errNoSource
 	}
+	return endOf(ctx)
+}
+
+// fill reads src to its end.
+func (s *Staged) fill(ctx context.Context, src io.Reader) error {
 	buf := make([]byte, copyBytes)
 	for empty, end := 0, false; ; {
-		if err := ctx.Err(); err != nil {
-			return s.c.fail(ended(err, context.Cause(ctx)))
+		if err := endOf(ctx); err != nil {
+			return s.c.fail(err)
 		}
 		if end {
 			return nil
@@ -160,8 +169,13 @@ func (s *Staged) fill(ctx context.Context, src io.Reader) error {
 	}
 }
 
-// ended is the error of a context with its cause.
-func ended(err, cause error) error {
+// endOf is the error of a context that has ended, with its cause.
+func endOf(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
 	if errors.Is(cause, err) {
 		return cause
 	}

@@ -170,9 +170,10 @@ func (r *Root) Policy() Policy {
 	return r.policy
 }
 
-// Close gives the directory back. It waits for calls in flight, so it must not
-// be called from a reader or callback that one of them uses. Later calls
-// return fs.ErrClosed. Roots derived from this one stay open.
+// Close gives the directory back. It waits for calls in flight: called from a
+// reader or callback that one of them uses, or in the body of a loop over Walk or
+// Entries of this Root, it waits for ever. Later calls return fs.ErrClosed. Roots
+// derived from this one stay open.
 func (r *Root) Close() error {
 	if !r.opened() {
 		return &fs.PathError{Op: "close", Err: errNoRoot}

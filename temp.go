@@ -10,7 +10,7 @@ import (
 
 // CreateTemp makes a new file in the directory dir and opens it for reading
 // and writing, mode 0600. The last "*" of pattern, or its end, becomes 26 random
-// characters. The name that comes back is below the root.
+// characters. The name that comes back is below the root, and "" with an error.
 func (r *Root) CreateTemp(dir, pattern string) (f *os.File, name string, err error) {
 	name, err = r.temp("createtemp", dir, pattern, func(name string) (err error) {
 		f, err = r.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -38,8 +38,11 @@ func (r *Root) temp(op, dir, pattern string, make func(string) error) (string, e
 			name = dir + "/" + name
 		}
 		err := make(name)
-		if !errors.Is(err, fs.ErrExist) {
-			return name, err
+		switch {
+		case err == nil:
+			return name, nil
+		case !errors.Is(err, fs.ErrExist):
+			return "", err
 		}
 	}
 	return "", &fs.PathError{Op: op, Path: dir, Err: ErrUnstable}

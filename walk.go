@@ -228,7 +228,8 @@ func (c *call) openEntry(e Entry, how openHow) (handle, error) {
 // descriptors; a tree deeper than that costs memory for the names beside the
 // path to it. Several workers need that each.
 //
-// The loop must not close the root.
+// The walk is a call in flight until the loop ends: Close of the root in the
+// body of the loop waits for ever. Leave the loop before; Revoke may be called in it.
 func (r *Root) Walk(ctx context.Context, name string, o WalkOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var c call
