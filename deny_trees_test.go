@@ -120,3 +120,35 @@ func TestGrantAndCopies(t *testing.T) {
 		}
 	})
 }
+
+// A removal knows in which directory it stands: what came to a denied name of it
+// stays, wherever the directory is by now, as for the verbs that remove one name.
+func TestDenyByNameInMovedTree(t *testing.T) {
+	for _, workers := range []int{0, 1, 4} {
+		denies(t, Compat(), []string{"deep/er/real/key", "deep/er/real/sub/later"}, func(t *testing.T, sub *Root, base string) {
+			must(t, os.Mkdir(base+"/root/q", 0o755))
+			must(t, os.Rename(base+"/root/deep/er/real", base+"/root/q/conf"))
+			must(t, os.MkdirAll(base+"/root/q/conf/sub", 0o755))
+			stay := []string{"q/conf/key", "q/conf/sub/later"}
+			for _, name := range stay {
+				must(t, os.WriteFile(base+"/root/"+name+".tmp", []byte("rotated"), 0o600))
+				must(t, os.Rename(base+"/root/"+name+".tmp", base+"/root/"+name))
+				want(t, "Remove", sub.Remove(name), ErrPolicy)
+			}
+			must(t, os.WriteFile(base+"/root/q/conf/other", nil, 0o600))
+			var err error
+			if workers == 0 {
+				err = sub.RemoveAll("q")
+			} else {
+				_, err = sub.RemoveTree(context.Background(), "q", TreeLimits{Workers: workers})
+			}
+			want(t, "the removal", err, ErrPolicy)
+			for _, name := range stay {
+				holds(t, base+"/root", name, "rotated")
+			}
+			if _, serr := os.Lstat(base + "/root/q/conf/other"); serr == nil {
+				t.Error("what is not denied was left:", err)
+			}
+		})
+	}
+}

@@ -26,6 +26,8 @@ func changed(info fs.FileInfo) string {
 // resolvers are the ways to resolve a path that there are.
 func resolvers() []string { return []string{"kernel", "walker"} }
 
+func (w walkOnly) countsUses(h handle) bool { return w.system.(useCounter).countsUses(h) }
+
 // swapped is how a known object is replaced.
 const swapped = identity.Swapped
 

@@ -40,7 +40,7 @@ func (e *emptying) retire(parent handle, up, done *emptyLevel) bool {
 	err := e.stillNamed(parent, done)
 	if err == nil && e.afford() {
 		if up == nil {
-			up = &emptyLevel{at: done.at.up, dir: parent, eased: true}
+			up = &emptyLevel{at: done.at.up, dir: parent, eased: true, denied: e.position()}
 		}
 		err = e.unlinkEmptied(up, name)
 	}

@@ -17,6 +17,7 @@ type emptyLevel struct {
 	pending []direntry
 	gifts   []*gift
 	eased   bool // got the owner's permissions
+	denied  denyAt
 }
 
 // emptying removes depth first, without recursion. It holds the last maxHeld
@@ -119,19 +120,22 @@ func (e *emptying) permit(l *emptyLevel, name string) error {
 	if c.g == nil {
 		return c.r.tenure.holds()
 	}
-	in := call{r: c.r, verb: c.verb, g: new(grantedCall), place: place{dir: l.dir, leaf: name, parent: l.at.path()}}
+	in := call{r: c.r, verb: c.verb, g: &grantedCall{at: l.denied}, place: place{dir: l.dir, leaf: name, parent: l.at.path()}}
 	if err := in.admitLeaf(); err != nil {
 		return err
 	}
 	return in.permit(StepRemove, 0)
 }
 
-// admit decides on a directory of the tree that is open.
-func (e *emptying) admit(h handle, st *status) error {
+// admit decides on a directory of the tree that is open as a name in the position in.
+func (e *emptying) admit(l *emptyLevel, h handle, in denyAt) (err error) {
 	if e.c.r.deny == nil {
 		return nil
 	}
-	_, err := e.c.r.deny.list.object(e.c.r.sys, denyAt{}, h, st)
+	at := in.name(l.at.name)
+	if err = at.admit(); err == nil {
+		l.denied, err = e.c.r.deny.list.object(e.c.r.sys, at, h, &l.st)
+	}
 	return err
 }
 
@@ -146,13 +150,13 @@ func (e *emptying) ease(l *emptyLevel) bool {
 	return e.c.r.sys.chmod(l.dir, (l.st.mode&allModes|0o700)&p.Modes) == nil
 }
 
-// open opens the directory name in dir and looks at it.
-func (e *emptying) open(dir handle, name string, at *trail) (*emptyLevel, error) {
+// open opens the directory name in dir, which has the position in, and looks at it.
+func (e *emptying) open(dir handle, name string, at *trail, in denyAt) (*emptyLevel, error) {
 	sys := e.c.r.sys
 	h, err := sys.open(dir, name, openForList, 0)
 	l := &emptyLevel{at: at, dir: h}
 	if errors.Is(err, fs.ErrPermission) {
-		l, err = e.openClosed(dir, name, at)
+		l, err = e.openClosed(dir, name, at, in)
 	} else if err == nil {
 		l.st, err = sys.stat(h, "", true)
 	}
@@ -160,7 +164,7 @@ func (e *emptying) open(dir handle, name string, at *trail) (*emptyLevel, error)
 		err = ErrMount
 	}
 	if err == nil {
-		err = e.admit(l.dir, &l.st)
+		err = e.admit(l, l.dir, in)
 	}
 	if err != nil && l != nil && l.dir != noHandle {
 		sys.close(l.dir)
@@ -169,7 +173,7 @@ func (e *emptying) open(dir handle, name string, at *trail) (*emptyLevel, error)
 }
 
 // openClosed opens a directory that refuses to be listed, after easing it.
-func (e *emptying) openClosed(dir handle, name string, at *trail) (*emptyLevel, error) {
+func (e *emptying) openClosed(dir handle, name string, at *trail, in denyAt) (*emptyLevel, error) {
 	sys := e.c.r.sys
 	h, err := sys.openDir(dir, name)
 	if err != nil {
@@ -184,7 +188,7 @@ func (e *emptying) openClosed(dir handle, name string, at *trail) (*emptyLevel, 
 		l.dir = noHandle
 		return l, err
 	}
-	if err := e.admit(h, &l.st); err != nil {
+	if err := e.admit(l, h, in); err != nil {
 		l.dir = noHandle
 		return l, err
 	}
@@ -206,7 +210,7 @@ func (e *emptying) descend(top *emptyLevel, name string) error {
 	if at.depth >= maxTreeDepth {
 		return ErrTooLarge
 	}
-	l, err := e.open(top.dir, name, at)
+	l, err := e.open(top.dir, name, at, top.denied)
 	if errors.Is(err, fs.ErrPermission) && !errors.Is(err, ErrPolicy) && e.afford() {
 		// An empty directory that cannot be listed can still be removed.
 		if e.unlink(top, name, true) == nil {

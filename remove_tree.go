@@ -194,7 +194,7 @@ func (m *removal) tree(st *status) error {
 	m.mount = parent.mount
 	first := emptying{removal: m, base: c.dir}
 	defer first.unwind()
-	top, err := first.open(c.dir, c.leaf, m.top)
+	top, err := first.open(c.dir, c.leaf, m.top, m.position())
 	if err != nil {
 		return err
 	}
@@ -208,6 +208,14 @@ func (m *removal) tree(st *status) error {
 	}
 	first.empty()
 	return nil
+}
+
+// position is where the directory is that the name of the call is in.
+func (m *removal) position() denyAt {
+	if m.c.r.deny == nil {
+		return denyAt{}
+	}
+	return m.c.g.at
 }
 
 // outcome is the error of the whole: err, or why the removal ended, or what

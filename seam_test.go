@@ -170,14 +170,22 @@ func (s *seam) read(h handle, p []byte) (int, error) {
 }
 
 func (s *seam) write(h handle, p []byte) (int, error) {
+	return s.writing(p, func(p []byte) (int, error) { return s.system.write(h, p) })
+}
+
+func (s *seam) writeAt(h handle, p []byte, offset int64) (int, error) {
+	return s.writing(p, func(p []byte) (int, error) { return s.system.writeAt(h, p, offset) })
+}
+
+func (s *seam) writing(p []byte, write func([]byte) (int, error)) (int, error) {
 	if err := s.event("write"); err != nil {
 		if err, short := err.(shortWrite); short {
-			n, _ := s.system.write(h, p[:min(err.takes, len(p))])
+			n, _ := write(p[:min(err.takes, len(p))])
 			return n, err.err
 		}
 		return 0, err
 	}
-	return s.system.write(h, p)
+	return write(p)
 }
 
 // shortWrite as an answer takes some bytes before it fails, or does not fail.
