@@ -226,7 +226,8 @@ func (c *call) openEntry(e Entry, how openHow) (handle, error) {
 //
 // One worker needs memory for a few directory reads and holds at most 50
 // descriptors; a tree deeper than that costs memory for the names beside the
-// path to it. Several workers need that each.
+// path to it. Several workers need that each, and hold the directories of up to
+// three batches of entries each, at most 16 a batch, until the loop has seen them.
 //
 // The walk is a call in flight until the loop ends: Close of the root in the
 // body of the loop waits for ever. Leave the loop before; Revoke may be called in it.
