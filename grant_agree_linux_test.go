@@ -118,10 +118,12 @@ func answerPolicies() map[string]Policy {
 	follow.MutationLinks = LinksFollow
 	parents.Links, parents.MutationLinks = LinksFollowParents, LinksFollowParents
 	modify.Rights &^= Create
+	fresh := follow
+	fresh.Rights &^= Modify
 	extract := Extract()
 	extract.Rights |= Read | List | Modify | Attrib
 	return map[string]Policy{"workspace": Workspace(), "follow": follow, "follow parents": parents,
-		"extract": Extract(), "extract and read": extract, "no create": modify}
+		"extract and read": extract, "no create": modify, "no modify": fresh}
 }
 
 // A grant answers as a plain root of the same policy, and the walk as the

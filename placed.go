@@ -85,6 +85,9 @@ func (c *call) admitPinned(st *status, how openHow) error {
 	case c.fresh:
 		return syscall.EEXIST
 	case how&creating != 0 && how&exclusive != 0 && !st.isLink():
+		if how&directoryOnly != 0 || c.leaf == "." {
+			return syscall.EISDIR // as in toTarget
+		}
 		return syscall.EEXIST
 	case st.isLink() && (how&pathOnly == 0 || how&directoryOnly != 0):
 		return c.refusedLink()
