@@ -28,9 +28,21 @@ func (s linuxSystem) copyAccess(dir handle, name string, to handle) error {
 	return err
 }
 
+// hasAccess: a list that says no more than a mode is not kept (acl(5)).
+func (s linuxSystem) hasAccess(dir handle, name string) (bool, error) {
+	_, err := s.access(dir, name)
+	if err == syscall.ENODATA || err == syscall.EOPNOTSUPP {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // access reads the list by name, which needs no right to open the file but
 // /proc, as the kernel has no call relative to a directory before Linux 6.13.
 func (s linuxSystem) access(dir handle, name string) ([]byte, error) {
+	if name == "" {
+		return readAttribute(func(buf []byte) (int, error) { return unix.Fgetxattr(int(dir), accessList, buf) })
+	}
 	list, err := readAttribute(func(buf []byte) (int, error) {
 		return unix.Lgetxattr(procPath(dir)+"/"+name, accessList, buf)
 	})

@@ -23,9 +23,19 @@ func stageMode(mode fs.FileMode) fs.FileMode { return mode | 0o200 }
 // sameMode: all a file holds of its mode is whether it is read-only.
 func sameMode(have, want fs.FileMode) bool { return have&0o200 == want&0o200 }
 
+// hasAccess: a mode says nothing here, and takes nothing from a list.
+func (windowsSystem) hasAccess(handle, string) (bool, error) { return false, nil }
+
+func openControl(dir handle, name string) (handle, error) {
+	if name == "" {
+		return reopen(dir, windows.READ_CONTROL)
+	}
+	return ntOpen(dir, name, windows.READ_CONTROL, windows.FILE_OPEN, 0, 0, nil)
+}
+
 // copyAccess keeps the access list of a file that is about to be replaced.
 func (s windowsSystem) copyAccess(dir handle, name string, to handle) error {
-	old, err := ntOpen(dir, name, windows.READ_CONTROL, windows.FILE_OPEN, 0, 0, nil)
+	old, err := openControl(dir, name)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,10 @@ const (
 type CopyOptions struct {
 	PutOptions
 	// KeepMode takes the permission bits of the source, cut by Policy.Modes, when
-	// Mode is zero. Setuid, setgid and sticky are never taken.
+	// Mode is zero, and the access list; where that cannot be taken, Receipt.Lost
+	// has "access-list" and the mode is the owner's alone. A directory gets no list
+	// (CopyTree), and of one that has a list only the owner's bits. Setuid, setgid
+	// and sticky are never taken.
 	KeepMode bool
 	// KeepTimes takes the times of access and modification.
 	KeepTimes bool
@@ -223,9 +226,9 @@ func (t *fileCopy) run() error {
 		return err
 	}
 	if t.o.moving {
-		t.p.like = &t.from.st
+		t.p.like, t.p.alike = &t.from.st, true
 	} else if t.o.KeepMode && t.o.Mode == 0 {
-		t.p.mode, t.p.keep = t.from.st.mode.Perm()&t.p.c.r.policy.Modes, false
+		t.p.mode, t.p.keep, t.p.alike = t.from.st.mode.Perm()&t.p.c.r.policy.Modes, false, true
 	}
 	if t.o.KeepTimes {
 		return t.p.c.r.sys.chtimes(t.p.file, t.from.st.atime.time(), t.from.st.mtime.time())

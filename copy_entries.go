@@ -198,6 +198,7 @@ func (t *treeCopy) dir(e Entry, name string) error {
 			later.mode, later.like = st.mode&allModes&t.c.r.policy.Modes, &st
 			t.took.add(name, &st)
 		}
+		later.mode = modeAlone(e.dir.r.sys, e.dir.h, e.name, later.mode)
 	}
 	err = t.to.Mkdir(name, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -215,6 +216,16 @@ func (t *treeCopy) dir(e Entry, name string) error {
 	}
 	t.made(identity.Receipt{Op: "mkdir", Path: name}, &t.report.Dirs)
 	return nil
+}
+
+// modeAlone is the mode of a directory that does not get the access list of the
+// one that name holds: with a list the group's bits are its mask, and others may
+// have been refused by an entry.
+func modeAlone(sys system, dir handle, name string, mode fs.FileMode) fs.FileMode {
+	if listed, err := sys.hasAccess(dir, name); listed || err != nil {
+		return mode &^ 0o077
+	}
+	return mode
 }
 
 // finishDir gives a directory that the copy made its mode, and to one that is

@@ -45,7 +45,11 @@ type names interface {
 	publish(file, dir handle, name string) error
 	// copyAccess gives an open file the access list of what name holds, or takes
 	// its own away, where there is more than the mode that says who may use a file.
+	// The name "" is the open file dir.
 	copyAccess(dir handle, name string, to handle) error
+	// hasAccess tells whether what name holds has such a list, so that its mode does
+	// not say who may use it.
+	hasAccess(dir handle, name string) (bool, error)
 }
 
 // objects are the operations on an open object.

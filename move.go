@@ -26,7 +26,9 @@ type MoveOptions struct {
 	// that gets its name when it is whole, and then the removal of exactly what was
 	// copied. It needs the rights Read, Create and Remove, and for a directory List
 	// and Mkdir, for links in it Symlink and Link. Owner, mode, times, hard links
-	// and symbolic links are kept as far as the system and Policy.Modes let them.
+	// and symbolic links are kept as far as the system and Policy.Modes let them, and
+	// access lists as by CopyOptions.KeepMode. Other extended attributes are not,
+	// and a file with holes takes the room of its size.
 	// If something under the old name changed meanwhile it stays there, and with
 	// ErrChanged both names exist. It cannot be canceled.
 	//

@@ -190,7 +190,8 @@ func (c *call) copyTreeAcross(to *call, name, stage string, took *manifest, o *M
 	if err := t.run(c.r, joinCanonical(c.parent, c.leaf)); err != nil {
 		return err
 	}
-	return into.finishDir(dirMode{name: ".", mode: top.mode & allModes & to.r.policy.Modes, like: &top})
+	mode := modeAlone(c.r.sys, c.dir, c.leaf, top.mode&allModes&to.r.policy.Modes)
+	return into.finishDir(dirMode{name: ".", mode: mode, like: &top})
 }
 
 // retireAll removes what was copied from under the old name, and nothing else.

@@ -55,6 +55,8 @@ func openat(dir handle, name string, flags int, perm fs.FileMode) (h handle, err
 // copyAccess: access lists are not kept here, see docs/platforms.md.
 func (bsdSystem) copyAccess(handle, string, handle) error { return nil }
 
+func (bsdSystem) hasAccess(handle, string) (bool, error) { return false, nil }
+
 // openDir asks for search permission alone.
 func (bsdSystem) openDir(dir handle, name string) (handle, error) {
 	return openat(dir, name, unix.O_SEARCH|unix.O_DIRECTORY|unix.O_NOFOLLOW|guards(), 0)

@@ -67,6 +67,7 @@ func (unsupportedSystem) unnamed(handle, fs.FileMode) (handle, error) {
 }
 func (unsupportedSystem) publish(handle, handle, string) error       { return ErrUnsupported }
 func (unsupportedSystem) copyAccess(handle, string, handle) error    { return ErrUnsupported }
+func (unsupportedSystem) hasAccess(handle, string) (bool, error)     { return false, ErrUnsupported }
 func (unsupportedSystem) read(handle, []byte) (int, error)           { return 0, ErrUnsupported }
 func (unsupportedSystem) readAt(handle, []byte, int64) (int, error)  { return 0, ErrUnsupported }
 func (unsupportedSystem) write(handle, []byte) (int, error)          { return 0, ErrUnsupported }

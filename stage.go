@@ -33,6 +33,7 @@ type publication struct {
 	exists bool
 	old    status      // of what the target names now
 	like   *status     // whose owner and mode the file gets; nil: as the options say
+	alike  bool        // it gets the access list of the source, or the owner's bits alone
 	source *copySource // of a copy
 }
 
@@ -277,63 +278,6 @@ func (p *publication) measure() error {
 
 // copyBytes is the size of a buffer that content passes through.
 const copyBytes = 128 << 10
-
-// finish gives the file owner, mode and stable storage before it has a name.
-func (p *publication) finish() error {
-	sys := p.c.r.sys
-	st, err := sys.stat(p.file, "", false)
-	if err != nil {
-		return err
-	}
-	mode := p.mode
-	switch {
-	case p.like != nil:
-		mode = p.giveOwner(&st, p.like) & p.c.r.policy.Modes
-	case p.exists:
-		if kept := p.giveOwner(&st, &p.old); p.keep {
-			mode = p.keepAccess(kept) & p.c.r.policy.Modes
-		}
-	}
-	if p.like != nil || p.exists {
-		// A change of the owner takes bits away.
-		if st, err = sys.stat(p.file, "", false); err != nil {
-			return err
-		}
-	}
-	if err := setMode(sys, p.file, st.mode&allModes, mode); err != nil {
-		return err
-	}
-	return p.c.syncFile(p.file, p.o.Durability, &p.lost)
-}
-
-// giveOwner gives the file, which is as st says, owner and group of another, as
-// far as the system permits, and returns the mode that may go with them.
-func (p *publication) giveOwner(st, old *status) fs.FileMode {
-	sys := p.c.r.sys
-	mode := old.mode & allModes
-	if st.uid == old.uid && st.gid == old.gid || sys.chown(p.file, int(old.uid), int(old.gid)) == nil {
-		return mode
-	}
-	p.lose("owner")
-	// A setuid bit must not move to another owner, and what a group was allowed
-	// must not go to another group.
-	mode &^= fs.ModeSetuid | fs.ModeSetgid
-	if st.gid != old.gid && sys.chown(p.file, -1, int(old.gid)) != nil {
-		mode = mode&^0o070 | mode&(mode&0o007<<3)
-	}
-	return mode
-}
-
-// keepAccess gives the file the access list of the file to be replaced. With
-// one, the group's bits of a mode are the most that any entry grants (acl(5)), and
-// others may have been refused by an entry; without it the mode is the owner's.
-func (p *publication) keepAccess(mode fs.FileMode) fs.FileMode {
-	if p.c.r.sys.copyAccess(p.c.dir, p.c.leaf, p.file) == nil {
-		return mode
-	}
-	p.lose("access-list")
-	return mode & 0o700
-}
 
 // discard takes a stage away that did not become the target.
 func (p *publication) discard() error {
