@@ -26,7 +26,7 @@ func moveAcross(from, to *call, st *status, o *MoveOptions) (identity.Receipt, e
 		// A directory is never replaced; what is there decides, in one step.
 		o.Replace = false
 	}
-	took := &manifest{entries: map[string]status{}, names: map[[2]uint64]uint64{}}
+	took := &manifest{entries: map[string]status{}, names: map[[2]uint64]namesLeft{}}
 	var receipt identity.Receipt
 	var err error
 	switch {
@@ -201,21 +201,29 @@ func (c *call) retireAll(st *status, took *manifest) error {
 	if st.isDir() {
 		return m.outcome(m.tree(st))
 	}
-	err := c.permit(StepRemove, 0)
-	if err == nil {
-		err = took.admit(c.r.sys, c.dir, []string{c.leaf})
-	}
-	if err != nil {
+	if err := c.permit(StepRemove, 0); err != nil {
 		return err
 	}
-	return c.r.sys.remove(c.dir, c.leaf, false)
+	went, err := took.admit(c.r.sys, c.dir, []string{c.leaf})
+	if err == nil {
+		err = c.r.sys.remove(c.dir, c.leaf, false)
+	}
+	went(err == nil)
+	return err
 }
 
 // manifest is what was copied of a tree, by names below its top.
 type manifest struct {
 	mu      sync.Mutex
 	entries map[string]status
-	names   map[[2]uint64]uint64 // of files with several, how many are left
+	names   map[[2]uint64]namesLeft // of files with several
+}
+
+// namesLeft is how many names of a file are left, and its ctime then: each name
+// that goes changes both.
+type namesLeft struct {
+	count uint64
+	ctime stamp
 }
 
 // add does nothing for nobody's manifest.
@@ -227,26 +235,57 @@ func (m *manifest) add(name string, st *status) {
 	defer m.mu.Unlock()
 	m.entries[name] = *st
 	if st.nlink > 1 && !st.isDir() {
-		m.names[[2]uint64{st.dev, st.ino}] = st.nlink
+		key := [2]uint64{st.dev, st.ino}
+		if _, seen := m.names[key]; !seen { // its content was copied then
+			m.names[key] = namesLeft{st.nlink, st.ctime}
+		}
 	}
 }
 
 // admit returns ErrChanged unless the last of path, which is in dir, is what was
-// copied. Each name of a file that goes changes its ctime and link count, so for
-// one with several names the count that is left is compared instead.
-func (m *manifest) admit(sys system, dir handle, path []string) error {
+// copied. The caller tells by went that the name is gone, or not.
+func (m *manifest) admit(sys system, dir handle, path []string) (went func(bool), err error) {
+	went = func(bool) {}
 	now, err := sys.stat(dir, path[len(path)-1], false)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return because(ErrChanged, "it vanished after it was copied")
+			err = because(ErrChanged, "it vanished after it was copied")
 		}
-		return err
+		return went, err
 	}
+	if err := m.compare(&now, strings.Join(path[1:], "/")); err != nil || now.isDir() || now.nlink < 2 {
+		return went, err
+	}
+	h, err := sys.open(dir, path[len(path)-1], pathOnly, 0)
+	if err != nil {
+		return went, err
+	}
+	return func(gone bool) {
+		defer sys.close(h)
+		if st, err := sys.stat(h, "", false); gone && err == nil {
+			m.lessOne(&st)
+		}
+	}, nil
+}
+
+// lessOne notes that a file, which is as st says by now, has lost a name.
+func (m *manifest) lessOne(st *status) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	was, copied := m.entries[strings.Join(path[1:], "/")]
-	key := [2]uint64{now.dev, now.ino}
-	left, several := m.names[key]
+	key := [2]uint64{st.dev, st.ino}
+	if left, known := m.names[key]; known {
+		m.names[key] = namesLeft{left.count - 1, st.ctime}
+	}
+}
+
+func (m *manifest) compare(now *status, path string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was, copied := m.entries[path]
+	left, several := m.names[[2]uint64{now.dev, now.ino}]
+	if !several {
+		left = namesLeft{was.nlink, was.ctime}
+	}
 	switch {
 	case !copied || !now.sameNumbers(&was):
 		return because(ErrChanged, "it is not what was copied")
@@ -254,11 +293,8 @@ func (m *manifest) admit(sys system, dir handle, path []string) error {
 		return nil
 	case now.size != was.size || now.mtime != was.mtime:
 		return because(ErrChanged, "it was changed after it was copied")
-	case several && now.nlink != left, !several && (now.ctime != was.ctime || now.nlink != was.nlink):
+	case now.nlink != left.count || now.ctime != left.ctime:
 		return because(ErrChanged, "its names or attributes were changed after it was copied")
-	}
-	if several {
-		m.names[key]--
 	}
 	return nil
 }

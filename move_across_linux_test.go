@@ -110,9 +110,15 @@ func TestMoveTreeAcross(t *testing.T) {
 
 		// What changed after it was copied stays, and the rest goes.
 		for what, change := range map[string]func(){
-			"a new file":     func() { os.WriteFile(base+"/root/tree/sub/new", nil, 0o600) },
-			"a new name":     func() { os.Link(base+"/root/tree/a", base+"/root/elsewhere") },
-			"new content":    func() { os.WriteFile(base+"/root/tree/a", []byte("b"), 0o600) },
+			"a new file":  func() { os.WriteFile(base+"/root/tree/sub/new", nil, 0o600) },
+			"a new name":  func() { os.Link(base+"/root/tree/a", base+"/root/elsewhere") },
+			"new content": func() { os.WriteFile(base+"/root/tree/a", []byte("b"), 0o600) },
+			"a new mode":  func() { os.Chmod(base+"/root/tree/a", 0o600) },
+			"a hidden change": func() {
+				st, _ := os.Stat(base + "/root/tree/a")
+				os.WriteFile(base+"/root/tree/a", []byte("b"), 0o600)
+				os.Chtimes(base+"/root/tree/a", st.ModTime(), st.ModTime())
+			},
 			"another object": func() { os.Remove(base + "/root/tree/a"); os.WriteFile(base+"/root/tree/a", []byte("a"), 0o600) },
 			"another link":   func() { os.Remove(base + "/root/tree/sub/link"); os.Symlink("x", base+"/root/tree/sub/link") },
 		} {

@@ -91,15 +91,23 @@ func (e *emptying) isDir(l *emptyLevel, name string) bool {
 // unlink removes a name; one that is gone already is none to worry about,
 // because the directory it was in is held open.
 func (e *emptying) unlink(l *emptyLevel, name string, isDir bool) error {
-	sys := e.c.r.sys
-	err := e.permit(l, name)
-	if err == nil && e.only != nil {
-		err = e.only.admit(sys, l.dir, l.at.to(name).below(e.top))
-	}
-	if err != nil {
+	if err := e.permit(l, name); err != nil {
 		return err
 	}
-	err = sys.remove(l.dir, name, isDir)
+	if e.only == nil {
+		return e.unlinkNow(l, name, isDir)
+	}
+	went, err := e.only.admit(e.c.r.sys, l.dir, l.at.to(name).below(e.top))
+	if err == nil {
+		err = e.unlinkNow(l, name, isDir)
+	}
+	went(err == nil)
+	return err
+}
+
+func (e *emptying) unlinkNow(l *emptyLevel, name string, isDir bool) error {
+	sys := e.c.r.sys
+	err := sys.remove(l.dir, name, isDir)
 	if errors.Is(err, fs.ErrPermission) && e.ease(l) {
 		err = sys.remove(l.dir, name, isDir)
 	}
