@@ -59,6 +59,9 @@ func (p *publication) permit() error {
 		}
 	}
 	err := p.c.permit(StepPublish, 0)
+	if err == nil && p.source != nil {
+		err = p.source.grant.holds()
+	}
 	if err == nil && p.c.g != nil && p.source != nil {
 		err = p.source.unchanged()
 	}

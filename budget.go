@@ -4,8 +4,10 @@ import "sync"
 
 // Budget is what a grant may spend. It counts what was put there, not what is
 // there: removing gives nothing back. Work is charged before it begins, and the
-// charge is taken back only if nothing was published. The zero value allows
-// nothing; NoLimit is no limit.
+// charge is taken back only if nothing was published and the stage is seen to have
+// no name left. Where a removed file keeps one while it is open (NFS, some FUSE
+// file systems), and when another process took the stage, it stays charged. The
+// zero value allows nothing; NoLimit is no limit.
 type Budget struct {
 	// Bytes is of content: published, appended, written in place, and what
 	// Truncate, or a write beyond the end, adds to a file's size. So no file grows
@@ -161,19 +163,23 @@ func (c *call) settleFile(made bool) {
 	}
 }
 
-// settleSpent gives the reservation back if the stage is proved to be private
-// still: an error of the call that publishes does not say that.
+// settleSpent gives the reservation back if the stage, when it should be gone,
+// has no name: before that anybody may give it another one, and an error of the
+// call that publishes says nothing.
 func (p *publication) settleSpent() {
 	c := p.c
-	if c.g == nil || c.g.reserved == (Budget{}) {
-		return
+	if c.g != nil && c.g.reserved != (Budget{}) {
+		c.settleSpent(!p.nameless())
 	}
-	st, err := c.r.sys.stat(p.file, "", false)
-	private := err == nil && st.nlink == 0
-	if p.temp != "" {
-		private = p.checkTemp() == nil
+}
+
+// nameless tells that nothing can name the stage any more.
+func (p *publication) nameless() bool {
+	if sys, ok := unfenced(p.c.r.sys).(namelessTeller); ok {
+		return sys.nameless(p.file)
 	}
-	c.settleSpent(!private)
+	st, err := p.c.r.sys.stat(p.file, "", false)
+	return err == nil && st.nlink == 0
 }
 
 func (c *call) refund() {

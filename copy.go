@@ -41,10 +41,13 @@ type CopyOptions struct {
 	KeepTimes bool
 	Clone     CloneRule
 	// Progress is told the bytes copied so far and the size of the source, from
-	// time to time and at the end, by the goroutine that called.
+	// time to time and at the end, by the goroutine that called. It must not call
+	// Close or Wait on either Root: the copy that they wait for waits for it.
 	Progress func(done, total int64)
 	// moving takes all that the policy lets a file have: owner, mode and times.
 	moving bool
+	// source is the grant of the source, asked before each chunk and the publication.
+	source *tenure
 }
 
 // CopyIn publishes a copy of the source under name: complete, or not at all.
@@ -53,6 +56,8 @@ type CopyOptions struct {
 // It returns ErrChanged when the source grew, shrank or was written while it was
 // copied, or when its name leads to another file by the end; ErrSpecial and
 // EISDIR for what is no regular file; ErrTooLarge beyond a limit of either root.
+// A revocation of either is asked for with each chunk and before the publication.
+// The source's Root has a call in flight until the copy ends.
 func (r *Root) CopyIn(ctx context.Context, name string, src Source, o CopyOptions) (identity.Receipt, error) {
 	if err := admitContext(ctx, o.valid()); err != nil {
 		return identity.Receipt{}, r.refuse(&verbCopyIn, name, err)
@@ -66,119 +71,10 @@ func (r *Root) CopyIn(ctx context.Context, name string, src Source, o CopyOption
 		return identity.Receipt{}, err
 	}
 	defer from.Close()
+	if src.Root != nil {
+		o.source = src.Root.tenure
+	}
 	return r.copyFile(ctx, name, from, o)
-}
-
-// copySource is an open file that is copied.
-type copySource struct {
-	sys   system
-	h     handle
-	st    status // before the copy
-	limit int64
-	// still sees that the file has its name yet.
-	still func(st *status) error
-}
-
-func (f *copySource) Close() error { return f.sys.close(f.h) }
-
-func (src *Source) open() (*copySource, error) {
-	if src.Root == nil {
-		return openCopyFile(src.File)
-	}
-	var c call
-	if err := c.begin(src.Root, &verbRead, src.Name); err != nil {
-		return nil, err
-	}
-	defer c.end()
-	h, err := c.open(forRead|nonBlocking, 0)
-	if err != nil {
-		return nil, c.fail(c.explainOpen(err))
-	}
-	f := &copySource{sys: c.r.sys, h: h, limit: c.r.policy.MaxReadBytes, still: src.still}
-	if err = f.look(); err == nil {
-		err = c.admitRead(&f.st)
-	}
-	if err != nil {
-		f.Close()
-		return nil, c.fail(err)
-	}
-	c.gives(f)
-	return f, nil
-}
-
-// still resolves the name again.
-func (src *Source) still(st *status) error {
-	now, err := src.Root.statNow(src.Name)
-	return sameSource(&now, st, cause(err))
-}
-
-// sameSource compares what the source's name leads to after the copy. An error
-// that says nothing about the name stays what it is.
-func sameSource(now, st *status, err error) error {
-	switch Code(err) {
-	case "":
-		if now.sameNumbers(st) {
-			return nil
-		}
-	case "not-exist", "not-dir", "loop", "symlink", "escape", "mount", "changed":
-	default:
-		return err
-	}
-	return because(ErrChanged, "the source's name leads elsewhere by now")
-}
-
-func (r *Root) statNow(name string) (status, error) {
-	var c call
-	if err := c.beginQuiet(r, &verbRead, name); err != nil {
-		return status{}, err
-	}
-	defer c.end()
-	return c.stat()
-}
-
-func openCopyFile(file *os.File) (*copySource, error) {
-	if noFile(file) {
-		return nil, errNoFile
-	}
-	h, err := dupFile(file)
-	if err != nil {
-		return nil, err
-	}
-	f := &copySource{sys: hostSystem(), h: h, limit: NoLimit, still: func(*status) error { return nil }}
-	if err := f.look(); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// look refuses what is no regular file: the size of others means nothing.
-func (f *copySource) look() (err error) {
-	f.st, err = f.sys.stat(f.h, "", false)
-	switch {
-	case err != nil:
-	case f.st.isDir():
-		err = syscall.EISDIR
-	case !f.st.isRegular():
-		err = ErrSpecial
-	case f.st.size > f.limit:
-		err = ErrTooLarge
-	}
-	return err
-}
-
-// unchanged looks again after the copy.
-func (f *copySource) unchanged() error {
-	now, err := f.sys.stat(f.h, "", false)
-	if err != nil {
-		return err
-	}
-	changed := now.size != f.st.size || now.mtime != f.st.mtime || now.ctime != f.st.ctime
-	// A name that goes changes the file too.
-	if err = f.still(&f.st); changed && err != errVanished {
-		return because(ErrChanged, "the source was changed while it was copied")
-	}
-	return err
 }
 
 func (r *Root) copyFile(ctx context.Context, name string, from *copySource, o CopyOptions) (identity.Receipt, error) {
@@ -187,7 +83,7 @@ func (r *Root) copyFile(ctx context.Context, name string, from *copySource, o Co
 		return identity.Receipt{}, err
 	}
 	defer s.Abort()
-	s.p.source = from
+	s.p.source, from.grant = from, o.source
 	if err := s.take(&fileCopy{ctx: ctx, from: from, p: &s.p, o: &o}); err != nil {
 		return identity.Receipt{}, s.c.fail(err)
 	}
@@ -215,6 +111,9 @@ type fileCopy struct {
 }
 
 func (t *fileCopy) run() error {
+	if err := t.holds(); err != nil {
+		return err
+	}
 	if t.from.st.size > t.p.limit() {
 		return ErrTooLarge
 	}
@@ -364,5 +263,13 @@ func (t *fileCopy) tick(n int64) error {
 	if err := endOf(t.ctx); err != nil {
 		return err
 	}
-	return t.p.c.r.tenure.holds()
+	return t.holds()
+}
+
+// holds asks both grants.
+func (t *fileCopy) holds() error {
+	if err := t.p.c.r.tenure.holds(); err != nil {
+		return err
+	}
+	return t.from.grant.holds()
 }

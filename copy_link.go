@@ -45,9 +45,7 @@ func linkOver(from, to *call) error {
 	if err != nil {
 		return err
 	}
-	err = to.giveLink(from, &st)
-	from.settleSpent(err == nil)
-	return err
+	return to.giveLink(from, &st)
 }
 
 // admitLinkOver decides on what has the name now.
@@ -71,6 +69,7 @@ func (c *call) giveLink(from *call, mine *status) error {
 	if err := sys.link(from.dir, from.leaf, c.dir, stage); err != nil {
 		return err
 	}
+	from.keep() // anybody may have given the link a third name
 	// RACE: the old name may have been given to another object after the look.
 	now, err := sys.stat(c.dir, stage, false)
 	if err == nil && !now.sameNumbers(mine) {

@@ -154,6 +154,12 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 	if base := pathsafe.Canonical(srcName); base != "." {
 		t.start = len(base) + 1
 	}
+	// The workers read from the source when the walk has left it.
+	if err := src.enter(); err != nil {
+		return err
+	}
+	defer src.leave()
+	t.o.File.source = src.tenure
 	defer t.files.Wait() // the workers use what the caller closes when a callback panics
 	for e, err := range src.Walk(t.ctx, srcName, walk) {
 		if err != nil && (!t.o.GoOn || errors.Is(err, errBudget) || t.ctx.Err() != nil) {

@@ -104,6 +104,12 @@ type rangeCopier interface {
 	copyRange(to, from handle, offset int64, n int) (int, error)
 }
 
+// namelessTeller is for systems that keep a removed file's name as long as it is
+// open, and so may count it among its links.
+type namelessTeller interface {
+	nameless(file handle) bool
+}
+
 // openHow says for what an object is opened.
 type openHow uint16
 

@@ -239,6 +239,18 @@ func (s windowsSystem) remove(dir handle, name string, isDir bool) error {
 	return s.dispose(h, &st)
 }
 
+// nameless counts a file that is marked for deletion: without the rules of POSIX
+// its name stays until the last handle is closed.
+func (windowsSystem) nameless(file handle) bool {
+	var info struct {
+		allocated, size int64
+		links           uint32
+		deleting, isDir bool
+	}
+	err := windows.GetFileInformationByHandleEx(windows.Handle(file), windows.FileStandardInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	return err == nil && (info.links == 0 || info.links == 1 && info.deleting)
+}
+
 // dispose marks the object for deletion: at once with the rules of POSIX
 // (Windows 10 1709), else when the last handle is closed.
 func (s windowsSystem) dispose(h handle, st *status) error {

@@ -145,7 +145,7 @@ func (p *publication) stage() (err error) {
 		}
 		// A sweep may have taken the stage for a dead one before it was locked. Where
 		// file numbers do not last every stage looks replaced: one is enough.
-		if err = p.checkTemp(); err != errStageGone {
+		if err = p.checkTemp(); err != errStageGone || !p.nameless() {
 			return err
 		}
 		c.r.sys.close(p.file)
@@ -285,7 +285,6 @@ func (p *publication) discard() error {
 		p.c.refund()
 		return nil
 	}
-	p.settleSpent()
 	var err error
 	if p.temp != "" {
 		if err = p.checkTemp(); err == nil {
@@ -296,6 +295,7 @@ func (p *publication) discard() error {
 		}
 		p.temp = ""
 	}
+	p.settleSpent()
 	if cerr := p.c.r.sys.close(p.file); err == nil {
 		err = cerr
 	}
