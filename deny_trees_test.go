@@ -103,6 +103,14 @@ func TestGrantAndCopies(t *testing.T) {
 		_, err = sub.CopyTree(ctx, ".", to, "copy", o)
 		want(t, "CopyTree into it", err, ErrPolicy)
 		want(t, "made", verbs(to)["Lstat"]("dir/later"), fs.ErrNotExist)
+	})
+}
+
+// A copy that a budget has no room for costs nothing.
+func TestBudgetOfCopies(t *testing.T) {
+	notUnderWine(t, "does not tell that an open file was removed")
+	denies(t, Compat(), []string{".git"}, func(t *testing.T, sub *Root, base string) {
+		ctx := context.Background()
 		for _, clone := range []CloneRule{CloneAuto, CloneNever} {
 			small, err := sub.Grant(".", Grant{Policy: Compat(), Budget: &Budget{Bytes: 10, Files: 9}})
 			must(t, err)
