@@ -92,11 +92,12 @@ func verbs(r *Root) map[string]func(name string) error {
 		"ReadDir":  func(n string) error { _, err := r.ReadDir(n); return err },
 		"Mkdir":    func(n string) error { return r.Mkdir(n, 0o755) },
 		"MkdirAll": func(n string) error { return r.MkdirAll(n, 0o755) },
-		"Chmod":    func(n string) error { return r.Chmod(n, 0o600) },
-		"Chown":    func(n string) error { return r.Chown(n, -1, -1) },
-		"Lchown":   func(n string) error { return r.Lchown(n, -1, -1) },
-		"Chtimes":  func(n string) error { return r.Chtimes(n, time.Now(), time.Now()) },
-		"Remove":   func(n string) error { return r.Remove(n) },
+		// 0700 and not less: directories stay ones that a test can remove.
+		"Chmod":   func(n string) error { return r.Chmod(n, 0o700) },
+		"Chown":   func(n string) error { return r.Chown(n, -1, -1) },
+		"Lchown":  func(n string) error { return r.Lchown(n, -1, -1) },
+		"Chtimes": func(n string) error { return r.Chtimes(n, time.Now(), time.Now()) },
+		"Remove":  func(n string) error { return r.Remove(n) },
 		"RemoveAll": func(n string) error {
 			return r.RemoveAll(n)
 		},
