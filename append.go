@@ -69,8 +69,9 @@ func (c *call) append(data []byte, o AppendOptions) (receipt identity.Receipt, e
 	if int64(len(data)) > limit-st.size {
 		return receipt, ErrTooLarge
 	}
-	c.keep()
-	if n, err := writeAll(c.r.sys, h, data); err != nil {
+	n, err := writeAll(c.r.sys, h, data)
+	c.settleWrite(n, len(data))
+	if err != nil {
 		return receipt, &detail{err, fmt.Sprintf("%d of %d bytes appended", n, len(data)), nil}
 	}
 	t := telling{op: "append", object: h, published: identity.InPlace, asked: c.durability(o.Durability)}

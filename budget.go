@@ -141,6 +141,12 @@ func (c *call) settleSpent(made bool) {
 	c.refund()
 }
 
+// settleWrite keeps n of the size bytes that the call has reserved for a write.
+func (c *call) settleWrite(n, size int) {
+	c.unspend(Budget{Bytes: int64(size - n)})
+	c.keep()
+}
+
 // affords returns ErrTooLarge when the budget has no room for so many files.
 func (c *call) affords(files int64) error {
 	b := Budget{Files: files}

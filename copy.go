@@ -59,7 +59,7 @@ type CopyOptions struct {
 // A revocation of either is asked for with each chunk and before the publication.
 // The source's Root has a call in flight until the copy ends.
 func (r *Root) CopyIn(ctx context.Context, name string, src Source, o CopyOptions) (identity.Receipt, error) {
-	if err := admitContext(ctx, o.valid()); err != nil {
+	if err := admitRunning(ctx, o.valid()); err != nil {
 		return identity.Receipt{}, r.refuse(&verbCopyIn, name, err)
 	}
 	from, err := src.open()
@@ -186,13 +186,9 @@ const rangeBytes = 16 << 20
 // which need not be the end: FUSE and procfs give 0 for what can be read.
 func (t *fileCopy) ranges(k rangeCopier) error {
 	for {
-		want := rangeBytes
-		if t.p.c.g != nil {
-			// A budget is charged before. What the source has beyond its size, or
-			// without telling a size, is read and written.
-			want = int(min(rangeBytes, t.from.st.size-t.done))
-		}
-		n, err := t.oneRange(k, want)
+		// What the source has beyond its size, or without telling a size, is read
+		// and written, when it has been paid for.
+		n, err := t.oneRange(k, int(min(rangeBytes, t.from.st.size-t.done)))
 		if err != nil && !noOffload(err) {
 			return err
 		}
@@ -240,6 +236,9 @@ func (t *fileCopy) bytes() error {
 		}
 		if t.done+int64(n) > t.from.limit {
 			return ErrTooLarge
+		}
+		if err := t.from.share.grow(t.done + int64(n)); err != nil {
+			return err
 		}
 		if _, err := t.p.write(buf[:n]); err != nil {
 			return err

@@ -58,17 +58,6 @@ func (e Entry) still(st *status) error {
 // file hands a file, with its source, to a worker, or makes it a name of one
 // that was copied before.
 func (t *treeCopy) file(e Entry, f *copySource, name string) error {
-	t.mu.Lock()
-	t.report.Bytes += f.st.size
-	over := t.o.MaxBytes > 0 && t.report.Bytes > t.o.MaxBytes
-	if over {
-		t.report.Bytes -= f.st.size
-	}
-	t.mu.Unlock()
-	if over {
-		t.end(because(ErrTooLarge, "more bytes than may be copied"))
-		return t.first
-	}
 	first, mine, err := t.firstName(f, name)
 	if err != nil {
 		return err
@@ -94,7 +83,10 @@ func (t *treeCopy) work(e Entry, f *copySource, name string, first *firstName, m
 		first.ok = err == nil
 		close(first.done)
 	}
-	if err != nil && !t.passOver(err) {
+	switch {
+	case errors.Is(err, errOverQuota):
+		t.end(errOverQuota)
+	case err != nil && !t.passOver(err):
 		t.left(e.Path(), cause(err))
 	}
 }
@@ -132,12 +124,22 @@ func (t *treeCopy) fill(f *copySource, name string, first *firstName, mine bool)
 			return err
 		}
 	}
-	receipt, err := t.to.copyFile(t.ctx, name, f, t.o.File)
-	if err == nil {
-		t.took.add(name, &f.st)
-		t.made(receipt, &t.report.Files)
+	if err := f.share.begin(t.quota, f.st.size); err != nil {
+		return err
 	}
-	return err
+	copied := false
+	defer func() { f.share.end(copied) }()
+	receipt, err := t.to.copyFile(t.ctx, name, f, t.o.File)
+	if err != nil {
+		return err
+	}
+	copied = true
+	t.took.add(name, &f.st)
+	t.mu.Lock()
+	t.report.Bytes += receipt.Size
+	t.mu.Unlock()
+	t.made(receipt, &t.report.Files)
+	return nil
 }
 
 func (t *treeCopy) link(old, name string) error {

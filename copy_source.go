@@ -15,6 +15,7 @@ type copySource struct {
 	still func(st *status) error
 	root  *Root   // entered as long as h is open; nil if the caller has seen to that
 	grant *tenure // nil: nobody can revoke it
+	share share   // of what a tree may have
 }
 
 func (f *copySource) Close() error {

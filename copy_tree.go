@@ -40,7 +40,8 @@ type TreeCopyOptions struct {
 	Symlinks  LinkCopy
 	Hardlinks LinkCopy
 	// MaxEntries, MaxDepth and MaxBytes limit the whole. What goes beyond is
-	// ErrTooLarge and ends the copy.
+	// ErrTooLarge and ends the copy. MaxBytes is of the content of the files that
+	// are made: a file of which further names are kept counts once.
 	MaxEntries int64
 	MaxDepth   int
 	MaxBytes   int64
@@ -57,7 +58,7 @@ type TreeCopyOptions struct {
 // CopyReport tells what a copy of a tree did.
 type CopyReport struct {
 	Files, Dirs, Links int64
-	Bytes              int64
+	Bytes              int64 // of the files, each counted once
 	// Vanished counts entries that were removed or renamed between their listing
 	// and the end of their copy, Stages what was left out as a stage.
 	Vanished, Stages int64
@@ -86,7 +87,7 @@ func (r *Root) CopyTree(ctx context.Context, name string, src *Root, srcName str
 		return CopyReport{}, err
 	}
 	defer c.end()
-	if err := admitContext(ctx, o.valid()); err != nil {
+	if err := admitRunning(ctx, o.valid()); err != nil {
 		return CopyReport{}, c.fail(err)
 	}
 	start, err := src.startOfCopy(srcName)
@@ -109,7 +110,7 @@ func (r *Root) CopyTree(ctx context.Context, name string, src *Root, srcName str
 	if err != nil {
 		return CopyReport{}, c.fail(cause(err))
 	}
-	t := treeCopy{c: &c, ctx: ctx, o: &o, to: to, at: here.Path, slots: make(chan struct{}, max(o.Workers, 1))}
+	t := treeCopy{c: &c, ctx: ctx, o: &o, to: to, at: here.Path, slots: make(chan struct{}, max(o.Workers, 1)), quota: newQuota(o.MaxBytes)}
 	t.o.File.Parents, t.o.File.IfMatch = false, nil
 	err = t.run(src, srcName)
 	return t.report, c.fail(t.outcome(err))
@@ -127,6 +128,7 @@ type treeCopy struct {
 	files sync.WaitGroup
 	modes []dirMode
 	took  *manifest // told what was copied; nil for nobody
+	quota *quota
 
 	mu     sync.Mutex // guards the rest, and the report
 	names  map[[2]uint64]*firstName

@@ -42,6 +42,14 @@ func admitContext(ctx context.Context, options error) error {
 	return options
 }
 
+// admitRunning refuses a context that has ended too, before anything is made.
+func admitRunning(ctx context.Context, options error) error {
+	if err := admitContext(ctx, options); err != nil {
+		return err
+	}
+	return endOf(ctx)
+}
+
 func (o *PutOptions) valid() error {
 	return inRange(atMost("Durability", o.Durability, DurabilityVolatile), limit("MaxBytes", o.MaxBytes))
 }

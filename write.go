@@ -117,8 +117,8 @@ func (r *Root) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	if err != nil {
 		return c.fail(err)
 	}
-	c.keep()
-	_, err = writeAll(r.sys, h, data)
+	n, err := writeAll(r.sys, h, data)
+	c.settleWrite(n, len(data))
 	if cerr := r.sys.close(h); err == nil {
 		err = cerr
 	}
