@@ -135,6 +135,9 @@ func TestCopyOfEndedContext(t *testing.T) {
 
 // What a full disk does not take is not charged (case 94).
 func TestBudgetOfAFullDisk(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
 	r, dir := smallDisk(t, "size=64k")
 	sub, err := r.Grant(".", Grant{Policy: Compat(), Budget: &Budget{NoLimit, NoLimit}})
 	must(t, err)
