@@ -163,8 +163,7 @@ var publishCases = map[string]struct {
 		"failed read no not-exist|failed copyin s not-exist"},
 	"CopyIn, canceled": {func(t *testing.T, g *witness) {
 		g.CopyIn(canceledContext(), "s", Source{Root: g.Root, Name: "f"}, CopyOptions{})
-	},
-		"done read f|refused copyin s canceled"},
+	}, "refused copyin s canceled"},
 	"CopyTree into itself": {func(t *testing.T, g *witness) { g.CopyTree(t.Context(), "dir/t", g.Root, "dir", TreeCopyOptions{}) }, "refused copytree dir/t name"},
 	"Batch": {func(t *testing.T, g *witness) {
 		b := g.batch(t, "a", "b")
