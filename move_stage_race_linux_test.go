@@ -23,7 +23,7 @@ func thefts(base string) map[string]func() {
 		return found[0]
 	}
 	return map[string]func(){
-		"put a directory of its own there": func() {
+		putsDirectory: func() {
 			if stage := away(); stage != "" {
 				os.Mkdir(stage, 0o755)
 				os.WriteFile(stage+"/theirs", []byte("theirs"), 0o600)
@@ -43,19 +43,17 @@ func thefts(base string) map[string]func() {
 	}
 }
 
-// foreignKept sees that what another process put there is whole.
-func foreignKept(t *testing.T, base string) bool {
+const putsDirectory = "put a directory of its own there"
+
+// foreignKept sees that the directory which another process put there is whole.
+func foreignKept(t *testing.T, base, theft string) bool {
 	t.Helper()
-	found, err := filepath.Glob(base + "/root/m/" + stagePrefix + "*")
-	must(t, err)
-	for _, stage := range found {
-		info, err := os.Lstat(stage)
-		must(t, err)
-		if data, _ := os.ReadFile(stage + "/theirs"); info.IsDir() && string(data) != "theirs" {
-			return false
-		}
+	if theft != putsDirectory || !exists(base+"/root/m/taken") {
+		return true
 	}
-	return true
+	found, err := filepath.Glob(base + "/root/m/" + stagePrefix + "*/theirs")
+	must(t, err)
+	return len(found) == 1
 }
 
 // The window is from the refusal of a move to another file system to the end of its
@@ -93,7 +91,7 @@ func TestMoveStageTaken(t *testing.T) {
 					if !refused || receipt.Published != identity.Unpublished {
 						t.Errorf("%s: %v, %+v, %v", what, refused, receipt, err)
 					}
-					if !foreignKept(t, base) {
+					if !foreignKept(t, base, theft) {
 						t.Errorf("%s: removed what is another's", what)
 					}
 					charged(t, what, sub, base)
@@ -121,7 +119,7 @@ func TestMoveStageTakenAtOnce(t *testing.T) {
 				if theft != "take a file out" {
 					want(t, what, err, ErrChanged)
 				}
-				if err != nil && seal(t, base+"/root/"+name) != source || errors.Is(err, fs.ErrNotExist) || !foreignKept(t, base) {
+				if err != nil && seal(t, base+"/root/"+name) != source || errors.Is(err, fs.ErrNotExist) || !foreignKept(t, base, theft) {
 					t.Errorf("%s: %v", what, err)
 				}
 				charged(t, what, sub, base)
@@ -150,14 +148,14 @@ func TestMoveStageTakenTwin(t *testing.T) {
 		sources(t, base)
 		stage := base + "/root/m/" + newStageName()
 		must(t, os.Mkdir(stage, 0o700))
-		thefts(base)["put a directory of its own there"]()
+		thefts(base)[putsDirectory]()
 		must(t, filepath.WalkDir(stage, func(path string, d os.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				err = os.Remove(path)
 			}
 			return err
 		}))
-		if foreignKept(t, base) {
+		if foreignKept(t, base, putsDirectory) {
 			t.Error("the look at the foreign directory finds nothing")
 		}
 		sources(t, base)
