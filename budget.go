@@ -179,12 +179,14 @@ func (p *publication) settleSpent() {
 	}
 }
 
-// nameless tells that nothing can name the stage any more.
-func (p *publication) nameless() bool {
-	if sys, ok := unfenced(p.c.r.sys).(namelessTeller); ok {
-		return sys.nameless(p.file)
+func (p *publication) nameless() bool { return isNameless(p.c.r.sys, p.file) }
+
+// isNameless tells that nothing can name an open object any more.
+func isNameless(sys system, h handle) bool {
+	if sys, ok := unfenced(sys).(namelessTeller); ok {
+		return sys.nameless(h)
 	}
-	st, err := p.c.r.sys.stat(p.file, "", false)
+	st, err := sys.stat(h, "", false)
 	return err == nil && st.nlink == 0
 }
 

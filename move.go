@@ -32,11 +32,14 @@ type MoveOptions struct {
 	// If something under the old name changed meanwhile it stays there, and with
 	// ErrChanged both names exist. It cannot be canceled.
 	//
+	// When it fails before the new name exists, the half copy is taken away and paid
+	// back, whatever ended it: Grant.Before is not asked about that, and a revocation
+	// does not stop it. What another process put in its place stays.
+	//
 	// A process that is killed in it leaves the object whole under one of the names:
 	// under the new one as soon as that exists, and then all or a part of it under
 	// the old one too. Before that, a directory or link may lie half copied beside
-	// the new name, under the name of a stage, which Sweep leaves alone. So it is
-	// when Grant.Before panics.
+	// the new name, under the name of a stage, which Sweep leaves alone.
 	CrossDevice bool
 }
 

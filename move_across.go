@@ -84,109 +84,50 @@ func copyLinkAcross(from, to *call, took *manifest, o *MoveOptions) (receipt ide
 		return receipt, err
 	}
 	took.add("", &st)
-	stage := newStageName()
-	if err := sys.symlink(target, to.dir, stage); err != nil {
+	stage, err := to.makeLinkStage(target)
+	if err != nil {
 		return receipt, err
 	}
-	return giveAcross(to, stage, false, o)
-}
-
-// giveAcross gives a stage, in the directory of its target, the target's name.
-func giveAcross(to *call, stage string, isDir bool, o *MoveOptions) (receipt identity.Receipt, err error) {
-	sys := to.r.sys
-	abandon := func(err error) error {
-		if rerr := sys.remove(to.dir, stage, isDir); rerr != nil {
-			return multierror.Append(err, rerr)
-		}
-		return err
-	}
-	h, err := sys.open(to.dir, stage, pathOnly, 0)
-	if err != nil {
-		return receipt, abandon(err)
-	}
-	defer sys.close(h)
-	st, err := sys.stat(h, "", false)
-	if err != nil {
-		return receipt, abandon(err)
-	}
-	t := telling{op: "move", object: h, asked: to.durability(o.Durability)}
-	staged := *to
-	staged.leaf, staged.owned = stage, false
-	if t.published, err = rename(&staged, to, &st, o); err != nil {
-		if isDir {
-			return receipt, err // the caller removes what is in it
-		}
-		return receipt, abandon(err)
-	}
-	t.achieved, err = to.syncDir(to.dir, t.asked, &t.lost)
-	receipt, terr := to.tell(&t)
-	if err == nil && terr != nil {
-		err = published(terr)
-	}
-	return receipt, err
+	defer func() { err = stage.end(err) }()
+	return stage.give(o)
 }
 
 // copyDirAcross copies a tree into a private directory beside the target.
 func copyDirAcross(from, to *call, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
-	r := to.r
-	if _, err := r.sys.stat(to.dir, to.leaf, false); err == nil {
+	if _, err := to.r.sys.stat(to.dir, to.leaf, false); err == nil {
 		return receipt, fs.ErrExist
 	}
-	stage := newStageName()
-	name := joinCanonical(to.parent, stage)
-	if err := to.makeStage(stage); err != nil {
+	stage, err := to.makeDirStage()
+	if err != nil {
 		return receipt, err
 	}
-	if err = from.copyTreeAcross(to, name, stage, took, o); err == nil {
-		if receipt, err = giveAcross(to, stage, true, o); err == nil {
-			return receipt, nil
-		}
-	}
-	if receipt.Published != identity.Unpublished {
+	defer func() { err = stage.end(err) }()
+	if err = from.copyTreeAcross(stage, took, o); err != nil {
 		return receipt, err
 	}
-	if rerr := r.RemoveAll(name); rerr != nil {
-		err = multierror.Append(err, cause(rerr))
-	}
-	return receipt, err
+	return stage.give(o)
 }
 
-// makeStage makes a private directory beside the target.
-func (c *call) makeStage(name string) error {
-	if c.r.policy.Rights&Mkdir == 0 {
-		return because(ErrPolicy, "a move of a directory to another file system needs Mkdir")
-	}
-	in := *c
-	in.leaf, in.owned = name, false
-	if err := in.allow(StepMkdir, 1, &in.place); err != nil {
+func (c *call) copyTreeAcross(stage *moveStage, took *manifest, o *MoveOptions) error {
+	to := stage.to
+	into, err := stage.root()
+	if err != nil {
 		return err
 	}
-	err := c.r.sys.mkdir(c.dir, name, 0o700)
-	in.settleSpent(err == nil)
-	return err
-}
-
-func (c *call) copyTreeAcross(to *call, name, stage string, took *manifest, o *MoveOptions) error {
-	into, err := to.r.OpenRoot(name)
-	if err != nil {
-		return cause(err)
-	}
 	defer into.Close()
-	now, err := to.r.sys.stat(to.dir, stage, false)
-	if err != nil || now.dev != into.dev || now.ino != into.ino {
-		return because(ErrChanged, "the private directory was replaced")
-	}
-	into.carries = true
-	into.policy.Links, into.policy.MutationLinks, into.policy.LinkTargets = LinksRefuse, LinksRefuse, TargetsAny
 	top, err := c.leafStatus()
 	if err != nil {
 		return err
 	}
 	took.add("", &top)
-	t := treeCopy{c: to, ctx: context.Background(), to: into, at: name, slots: make(chan struct{}, 1), took: took, o: &TreeCopyOptions{
+	t := treeCopy{c: to, ctx: context.Background(), to: into, at: joinCanonical(to.parent, stage.name), slots: make(chan struct{}, 1), took: took, o: &TreeCopyOptions{
 		File:     CopyOptions{PutOptions: PutOptions{Durability: o.Durability, NoReplace: true}, KeepTimes: true, moving: true},
 		Symlinks: LinksKeep, Hardlinks: LinksKeep,
 	}}
+	defer func() {
+		stage.charged.Files += t.report.Files + t.report.Dirs + t.report.Links
+		stage.charged.Bytes += t.report.Bytes
+	}()
 	if err := t.run(c.r, joinCanonical(c.parent, c.leaf)); err != nil {
 		return err
 	}
@@ -210,6 +151,12 @@ func (c *call) retireAll(st *status, took *manifest) error {
 	}
 	went(err == nil)
 	return err
+}
+
+// admitter decides on each name before it is removed. The caller tells by went
+// that the name is gone, or not.
+type admitter interface {
+	admit(sys system, dir handle, path []string) (went func(bool), err error)
 }
 
 // manifest is what was copied of a tree, by names below its top.
@@ -243,7 +190,7 @@ func (m *manifest) add(name string, st *status) {
 }
 
 // admit returns ErrChanged unless the last of path, which is in dir, is what was
-// copied. The caller tells by went that the name is gone, or not.
+// copied.
 func (m *manifest) admit(sys system, dir handle, path []string) (went func(bool), err error) {
 	went = func(bool) {}
 	now, err := sys.stat(dir, path[len(path)-1], false)

@@ -115,7 +115,7 @@ type removal struct {
 	mount uint64 // of the directory that name is in
 	spent atomic.Int64
 	crew  *removers // nil: alone
-	only  *manifest // removes nothing else; nil: removes all
+	only  admitter  // removes nothing else; nil: removes all
 	top   *trail
 
 	over     atomic.Bool // budget spent or canceled

@@ -1,0 +1,304 @@
+package caproot
+
+import (
+	"errors"
+	"io/fs"
+	"sync"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/caproot/caproot/identity"
+)
+
+// moveStage is the directory or link that a move to another file system makes
+// under a stage's name beside its target. It is held open, so that its numbers are
+// no other object's.
+type moveStage struct {
+	to      *call
+	name    string
+	h       handle
+	st      status
+	charged Budget // for what is in it, itself included if it is a directory
+	given   bool   // it has the target's name
+}
+
+var errStageReplaced = because(ErrChanged, "the stage was replaced")
+
+// at is the place of the stage, for a call of its own.
+func (c *call) at(stage string) call {
+	in := *c
+	in.leaf, in.owned = stage, false
+	if c.g != nil {
+		in.g = &grantedCall{quiet: true, at: c.g.at}
+	}
+	return in
+}
+
+// openStage holds what was made. Whoever gave its name to another object before
+// that is found out by what is no new directory, or not the link.
+func (c *call) openStage(name, target string, isDir bool) (*moveStage, error) {
+	sys := c.r.sys
+	how := pathOnly
+	if isDir {
+		how |= directoryOnly
+	}
+	h, err := sys.open(c.dir, name, how, 0)
+	if errors.Is(err, fs.ErrNotExist) || err != nil && maybeLink(err) {
+		err = errStageReplaced
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &moveStage{to: c, name: name, h: h}
+	if s.st, err = sys.stat(h, "", true); err == nil {
+		err = s.isNew(target)
+	}
+	if err != nil {
+		sys.close(h)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *moveStage) isNew(target string) error {
+	sys := s.to.r.sys
+	if !s.st.isDir() {
+		text, err := sys.readlink(s.to.dir, s.name)
+		if err != nil || text != target {
+			return errStageReplaced
+		}
+		return nil
+	}
+	beside, err := sys.stat(s.to.dir, "", true)
+	if err != nil {
+		return err
+	}
+	if !s.st.onMount(beside.mount) {
+		return errStageReplaced
+	}
+	list, err := sys.open(s.h, ".", openForList, 0)
+	if err != nil {
+		return err
+	}
+	defer sys.close(list)
+	entries, err := sys.list(list, make([]byte, listBytes))
+	if err == nil && len(entries) > 0 {
+		err = errStageReplaced
+	}
+	return err
+}
+
+// makeDirStage makes a private directory beside the target.
+func (c *call) makeDirStage() (*moveStage, error) {
+	if needs := List | Mkdir; c.r.policy.Rights&needs != needs {
+		return nil, because(ErrPolicy, "a move of a directory to another file system needs List and Mkdir")
+	}
+	name := newStageName()
+	in := c.at(name)
+	defer in.refund()
+	if err := in.allow(StepMkdir, 1, &in.place); err != nil {
+		return nil, err
+	}
+	if err := c.r.sys.mkdir(c.dir, name, 0o700); err != nil {
+		return nil, err
+	}
+	in.keep()
+	s, err := c.openStage(name, "", true)
+	if err != nil {
+		return nil, c.dropUnheld(name, "", err)
+	}
+	s.charged.Files = 1
+	return s, nil
+}
+
+// makeLinkStage makes a link, whose charge stays reserved until it is published.
+func (c *call) makeLinkStage(target string) (*moveStage, error) {
+	if err := c.permit(StepSymlink, 1); err != nil {
+		return nil, err
+	}
+	name := newStageName()
+	if err := c.r.sys.symlink(target, c.dir, name); err != nil {
+		return nil, err
+	}
+	s, err := c.openStage(name, target, false)
+	if err != nil {
+		c.keep()
+		return nil, c.dropUnheld(name, target, err)
+	}
+	return s, nil
+}
+
+// dropUnheld takes away what could not be held for err, as far as that harms nobody:
+// an empty directory, or the link with the text target. It stays charged.
+func (c *call) dropUnheld(name, target string, err error) error {
+	sys := unfenced(c.r.sys)
+	if target != "" {
+		if text, rerr := sys.readlink(c.dir, name); rerr != nil || text != target {
+			return err
+		}
+	}
+	sys.remove(c.dir, name, target == "")
+	return err
+}
+
+// root is the directory as a Root, in which names of stages may be made too.
+func (s *moveStage) root() (*Root, error) {
+	r := s.to.r
+	h, err := r.sys.dup(s.h)
+	if err != nil {
+		return nil, err
+	}
+	in := s.to.at(s.name)
+	into, err := in.subRoot(h, in.canonical(), r.policy, r.tenure)
+	if err != nil {
+		return nil, err
+	}
+	into.carries = true
+	into.policy.Links, into.policy.MutationLinks, into.policy.LinkTargets = LinksRefuse, LinksRefuse, TargetsAny
+	return into, nil
+}
+
+// named returns an error that matches ErrChanged unless the stage has its name.
+func (s *moveStage) named() error {
+	now, err := s.to.r.sys.stat(s.to.dir, s.name, false)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errStageGone
+	case err == nil && !now.sameNumbers(&s.st):
+		return errStageReplaced
+	}
+	return err
+}
+
+// give gives the stage the target's name.
+func (s *moveStage) give(o *MoveOptions) (receipt identity.Receipt, err error) {
+	to := s.to
+	if err = to.permit(StepPublish, 0); err == nil {
+		err = s.named()
+	}
+	if err != nil {
+		return receipt, err
+	}
+	t := telling{op: "move", object: s.h, asked: to.durability(o.Durability)}
+	staged := to.at(s.name)
+	t.published, err = rename(&staged, to, &s.st, o)
+	late := err
+	if err != nil && !moved(&staged, to, &s.st) {
+		return receipt, err
+	}
+	// RACE: the name may have been given to another object after the look.
+	now, err := to.r.sys.stat(to.dir, to.leaf, false)
+	if err == nil && !now.sameNumbers(&s.st) {
+		return receipt, errStageReplaced
+	}
+	s.given = true
+	to.keep()
+	late = errors.Join(late, err)
+	t.achieved, err = to.syncDir(to.dir, t.asked, &t.lost)
+	receipt, terr := to.tell(&t)
+	if late = errors.Join(late, terr); err == nil && late != nil {
+		err = published(late)
+	}
+	return receipt, err
+}
+
+// end lets the stage go after err. One that was not given its name is taken away
+// regardless of what the policy's callbacks, a revocation, a fence or the end of a
+// context say: nobody else knows its name.
+func (s *moveStage) end(err error) error {
+	defer s.to.r.sys.close(s.h)
+	if s.given {
+		return err
+	}
+	if rerr := s.discard(); rerr != nil {
+		return multierror.Append(err, rerr)
+	}
+	return err
+}
+
+func (s *moveStage) discard() error {
+	sys := unfenced(s.to.r.sys)
+	err := s.named()
+	switch {
+	case err != nil:
+	case s.st.isDir():
+		err = s.removeTree()
+	default:
+		// RACE: POSIX has no unlink by handle.
+		err = sys.remove(s.to.dir, s.name, false)
+	}
+	gone := isNameless(sys, s.h)
+	if !s.st.isDir() {
+		s.to.settleSpent(!gone)
+	}
+	switch {
+	case gone:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return errStageGone
+	}
+	return err
+}
+
+// removeTree empties and removes the directory through handles, by a root of the
+// library's own: nobody is asked or told. What is denied is denied still.
+func (s *moveStage) removeTree() error {
+	to := s.to
+	own := &Root{
+		sys: unfenced(to.r.sys), deny: to.r.deny, tenure: new(tenure),
+		policy: Policy{Rights: Remove | Attrib, Modes: allModes},
+	}
+	c := to.at(s.name)
+	c.r, c.verb = own, &verbRemoveTree
+	m := removal{c: &c, stay: true, o: TreeLimits{Force: true}}
+	m.top = (&trail{name: c.parent, depth: -1}).to(c.leaf)
+	var back refunds
+	if to.r.tenure.ledger != nil {
+		m.only = &back
+	}
+	err := m.outcome(m.tree(&s.st))
+	to.r.tenure.ledger.refund(back.within(s.charged))
+	return err
+}
+
+// refunds count what a removal takes away: names, and the content of files that
+// have none left.
+type refunds struct {
+	mu   sync.Mutex
+	gone Budget
+}
+
+func (b *refunds) admit(sys system, dir handle, path []string) (went func(bool), err error) {
+	h, err := sys.open(dir, path[len(path)-1], pathOnly, 0)
+	if err != nil {
+		return func(bool) {}, nil // it is not paid back
+	}
+	was, err := sys.stat(h, "", false)
+	return func(gone bool) {
+		defer sys.close(h)
+		if gone && err == nil {
+			b.count(sys, h, &was)
+		}
+	}, nil
+}
+
+func (b *refunds) count(sys system, h handle, was *status) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, err := sys.stat(h, "", false)
+	switch {
+	case err != nil:
+	case isNameless(sys, h):
+		b.gone.Files++
+		if now.isRegular() {
+			b.gone.Bytes += now.size
+		}
+	case now.nlink < was.nlink && !now.isDir():
+		b.gone.Files++
+	}
+}
+
+// within is what is paid back of a charge.
+func (b *refunds) within(charged Budget) Budget {
+	return Budget{min(b.gone.Bytes, charged.Bytes), min(b.gone.Files, charged.Files)}
+}
