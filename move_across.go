@@ -167,9 +167,9 @@ func (c *call) makeStage(name string) error {
 }
 
 func (c *call) copyTreeAcross(to *call, name, stage string, took *manifest, o *MoveOptions) error {
-	into, err := to.r.OpenRoot(name)
+	into, err := to.r.openPart(name)
 	if err != nil {
-		return cause(err)
+		return err
 	}
 	defer into.Close()
 	now, err := to.r.sys.stat(to.dir, stage, false)

@@ -79,7 +79,7 @@ func Open(dir string, p Policy) (*Root, error) {
 // has no path.
 func FromFile(dir *os.File, p Policy) (*Root, error) {
 	if noFile(dir) {
-		return nil, &fs.PathError{Op: "open", Err: errNoFile}
+		return nil, &fs.PathError{Op: "open", Err: errNoHandle}
 	}
 	if err := p.valid(); err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: err}
