@@ -196,8 +196,12 @@ func (t *treeCopy) dir(e Entry, name string) error {
 		}
 		later.mode = modeAlone(e.dir.r.sys, e.dir.h, e.name, later.mode)
 	}
-	if made, err := t.to.mkdirUnlessThere(name, 0o700); !made {
-		return err // the directory that is there stays as it is
+	err = t.to.Mkdir(name, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // the directory that is there stays as it is
+	}
+	if err != nil {
+		return err
 	}
 	if later.mode != 0o700 || later.like != nil {
 		t.modes = append(t.modes, later)

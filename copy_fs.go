@@ -34,13 +34,7 @@ func (r *Root) CopyFS(dir string, fsys fs.FS) error {
 			return c.fail(err)
 		}
 	}
-	err := r.copyFS(dir, fsys)
-	c.note(err) // as it is: it names the entry that failed
-	return err
-}
-
-func (r *Root) copyFS(dir string, fsys fs.FS) error {
-	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		to := dir
 		if name != "." {
 			to = dir + "/" + name
@@ -63,6 +57,8 @@ func (r *Root) copyFS(dir string, fsys fs.FS) error {
 		}
 		return r.copyFrom(fsys, name, to)
 	})
+	c.note(err) // as it is: it names the entry that failed
+	return err
 }
 
 // numbersOf are those of the object of fsys, if it tells them.

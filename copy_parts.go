@@ -1,7 +1,6 @@
 package caproot
 
 import (
-	"errors"
 	"io/fs"
 	"syscall"
 )
@@ -51,25 +50,18 @@ func (r *Root) numbersPart(name string) (n [2]uint64, err error) {
 	return [2]uint64{st.dev, st.ino}, err
 }
 
-// mkdirUnlessThere makes a directory. One that is there is neither made nor told.
-func (r *Root) mkdirUnlessThere(name string, perm fs.FileMode) (made bool, err error) {
-	var c call
-	if err := c.begin(r, &verbMkdir, name); err != nil {
-		return false, err
-	}
-	defer c.end()
-	if err = c.mkdir(perm); !errors.Is(err, fs.ErrExist) {
-		return err == nil, c.fail(err)
-	}
+// thereAlready is the answer of Mkdir where a copy goes on: what is there is fs.ErrExist
+// and nothing to tell of if it is a directory, and ENOTDIR otherwise.
+func (c *call) thereAlready() error {
 	st, err := c.leafStatus()
-	switch {
-	case err != nil:
-	case st.isDir():
-		c.hush()
-	default:
-		err = syscall.ENOTDIR
+	if err != nil {
+		return err
 	}
-	return false, c.fail(err)
+	if !st.isDir() {
+		return syscall.ENOTDIR
+	}
+	c.hush()
+	return fs.ErrExist
 }
 
 // linkText reads a link of the source, and tells those who observe that.

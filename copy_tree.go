@@ -161,7 +161,7 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 		return err
 	}
 	defer src.leave()
-	t.o.File.source = src.tenure
+	t.o.File.source, t.to.fills = src.tenure, true
 	defer t.files.Wait() // the workers use what the caller closes when a callback panics
 	for e, err := range src.Walk(t.ctx, srcName, walk) {
 		if err != nil && (!t.o.GoOn || errors.Is(err, errBudget) || t.ctx.Err() != nil) {

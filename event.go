@@ -43,9 +43,9 @@ const (
 // system, those of a directory under the name of a stage.
 //
 // Grant is told as EventGranted, or if it fails as any other call. A call that a
-// panic of a callback ends is told as failed, unless it was giving up a publication.
-// Not told is what a Root answers from memory: Name, Policy, Numbers, Spent; nor are
-// Close, Wait, and a Revoke that comes later than another.
+// panic of a callback ends is told as failed, but a publication by Stage, PutFrom or
+// CopyIn is then only given up. Not told is what a Root answers from memory: Name,
+// Policy, Numbers, Spent; nor are Close, Wait, and a Revoke after another.
 type Event struct {
 	Name string
 	// Verb is the method, in lower case and stable: "put", "removeall", …

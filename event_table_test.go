@@ -120,6 +120,16 @@ var eventCases = map[string]struct {
 		for range g.Walk(t.Context(), "dir", WalkOptions{Filter: func(Entry) WalkStep { panic("filter") }}) {
 		}
 	}, "failed walk dir io"},
+	"loop over a walk panics": {func(t *testing.T, g *witness) {
+		defer func() {
+			if v := recover(); v != "loop" {
+				t.Errorf("panicked with %v", v)
+			}
+		}()
+		for range g.Walk(t.Context(), "dir", WalkOptions{}) {
+			panic("loop")
+		}
+	}, "failed walk dir io"},
 	"WalkDir, stopped": {func(t *testing.T, g *witness) {
 		g.WalkDir("dir", func(string, fs.DirEntry, error) error { return fs.SkipAll })
 	}, "done stat dir"},

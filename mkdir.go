@@ -17,7 +17,11 @@ func (r *Root) Mkdir(name string, perm fs.FileMode) error {
 		return err
 	}
 	defer c.end()
-	return c.fail(c.mkdir(perm))
+	err := c.mkdir(perm)
+	if r.fills && errors.Is(err, fs.ErrExist) {
+		err = c.thereAlready()
+	}
+	return c.fail(err)
 }
 
 func (c *call) mkdir(perm fs.FileMode) error {

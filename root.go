@@ -34,6 +34,7 @@ type Root struct {
 	tenure  *tenure
 	deny    *denied // nil when nothing is denied
 	carries bool    // names of stages may be made: a tree is moved here
+	fills   bool    // a copy is made here, whose directories may be there
 	below   string  // canonical path below the grant's directory
 	cleanup runtime.Cleanup
 	id      atomic.Pointer[identity.ID] // of the directory, once known
