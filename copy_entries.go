@@ -3,7 +3,6 @@ package caproot
 import (
 	"errors"
 	"io/fs"
-	"syscall"
 
 	"github.com/caproot/caproot/identity"
 )
@@ -28,11 +27,14 @@ func (t *treeCopy) copy(e Entry) error {
 	defer c.end()
 	h, err := c.openEntry(e, forRead|nonBlocking)
 	if err != nil {
-		return vanished(err)
+		err = vanished(err)
+		c.note(err)
+		return err
 	}
 	e.dir.users.Add(1)
 	f := &copySource{sys: c.r.sys, h: h, limit: c.r.policy.MaxReadBytes, still: e.still}
-	if err = f.look(); err == nil {
+	err = f.look()
+	if c.note(err); err == nil {
 		err = t.file(e, f, name)
 	}
 	if err != nil {
@@ -143,10 +145,11 @@ func (t *treeCopy) fill(f *copySource, name string, first *firstName, mine bool)
 }
 
 func (t *treeCopy) link(old, name string) error {
-	err := t.to.Link(old, name)
-	if errors.Is(err, fs.ErrExist) && !t.o.File.NoReplace {
-		err = t.to.linkOver(old, name)
+	give := t.to.linkOver
+	if t.o.File.NoReplace {
+		give = t.to.Link
 	}
+	err := give(old, name)
 	if err == nil {
 		t.made(identity.Receipt{Op: "link", Path: name}, &t.report.Files)
 	}
@@ -160,18 +163,9 @@ func (t *treeCopy) symlink(e Entry, name string) error {
 	case LinksFail:
 		return ErrSymlink
 	}
-	in := e.place()
-	if err := in.admitLeaf(); err != nil {
+	target, st, err := e.linkText()
+	if err != nil {
 		return err
-	}
-	// First, so that a later change of the link is one of what was looked at.
-	st, err := e.look()
-	if err != nil {
-		return vanished(err)
-	}
-	target, err := e.dir.r.sys.readlink(e.dir.h, e.name)
-	if err != nil {
-		return vanished(err)
 	}
 	if err := t.to.Symlink(target, name); err != nil {
 		return cause(err)
@@ -204,11 +198,7 @@ func (t *treeCopy) dir(e Entry, name string) error {
 	}
 	err = t.to.Mkdir(name, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		st, serr := t.to.Lstat(name)
-		if serr != nil || st.IsDir() {
-			return serr // the directory that is there stays as it is
-		}
-		return syscall.ENOTDIR
+		return nil // the directory that is there stays as it is
 	}
 	if err != nil {
 		return err
@@ -234,7 +224,7 @@ func modeAlone(sys system, dir handle, name string, mode fs.FileMode) fs.FileMod
 // moved its owner and times.
 func (r *Root) finishDir(d dirMode) error {
 	var c call
-	if err := c.begin(r, &verbMkdir, d.name); err != nil {
+	if err := c.beginQuiet(r, &verbMkdir, d.name); err != nil {
 		return err
 	}
 	defer c.end()

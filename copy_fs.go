@@ -6,6 +6,8 @@ import (
 	"io/fs"
 )
 
+var verbCopyFS = verb{name: "copyfs", needs: Mkdir, changes: true}
+
 // CopyFS copies fsys into the directory dir, as os.CopyFS does: an existing
 // file is an error that matches fs.ErrExist, the first error ends the copy, and
 // symbolic links are made if fsys can read them, else fs.ErrInvalid. Each file is
@@ -16,18 +18,23 @@ import (
 // form) are left out. It returns ErrName when dir is empty, and when dir is inside
 // the directory that fsys is of, as far as fsys tells which that is.
 //
-// fsys is the caller's own. Use CopyTree to copy from another Root.
+// fsys is the caller's own. Use CopyTree to copy from another Root. It needs the
+// right Mkdir. The copy is one call in flight: fsys must not call Close or Wait on r.
 func (r *Root) CopyFS(dir string, fsys fs.FS) error {
-	if fsys == nil {
-		return &fs.PathError{Op: "copyfs", Path: dir, Err: errNoSource}
+	var c call
+	if err := c.begin(r, &verbCopyFS, dir); err != nil {
+		return err
 	}
-	top, known := numbersOf(fsys, ".")
-	if known {
+	defer c.end()
+	if fsys == nil {
+		return c.fail(errNoSource)
+	}
+	if top, known := numbersOf(fsys, "."); known {
 		if err := r.notBelow(dir, top); err != nil {
-			return &fs.PathError{Op: "copyfs", Path: dir, Err: err}
+			return c.fail(err)
 		}
 	}
-	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		to := dir
 		if name != "." {
 			to = dir + "/" + name
@@ -46,10 +53,12 @@ func (r *Root) CopyFS(dir string, fsys fs.FS) error {
 		case d.Type()&fs.ModeSymlink != 0:
 			return r.copyLink(fsys, name, to)
 		case !d.Type().IsRegular():
-			return &fs.PathError{Op: "copyfs", Path: name, Err: ErrSpecial}
+			return wrapped(name, ErrSpecial)
 		}
 		return r.copyFrom(fsys, name, to)
 	})
+	c.note(err) // as it is: it names the entry that failed
+	return err
 }
 
 // numbersOf are those of the object of fsys, if it tells them.
@@ -61,17 +70,27 @@ func numbersOf(fsys fs.FS, name string) (n [2]uint64, known bool) {
 	return numbers(info)
 }
 
+// wrapped names what a CopyFS failed at.
+func wrapped(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: verbCopyFS.name, Path: name, Err: badName(err)}
+}
+
 func (r *Root) copyDir(fsys fs.FS, name, to, dir string) error {
-	if name != "." {
-		// dir may be mounted in fsys, or have been moved there.
-		there, err := r.Stat(dir)
-		if err != nil {
-			return err
+	if name == "." {
+		return wrapped(dir, r.mkdirPart(to, 0o755))
+	}
+	// dir may be mounted in fsys, or have been moved there.
+	there, err := r.numbersPart(dir)
+	if err == nil {
+		if mine, known := numbersOf(fsys, name); known && mine == there {
+			err = errNested
 		}
-		mine, known := numbersOf(fsys, name)
-		if theirs, ok := numbers(there); known && ok && mine == theirs {
-			return &fs.PathError{Op: "copyfs", Path: dir, Err: errNested}
-		}
+	}
+	if err != nil {
+		return wrapped(dir, err)
 	}
 	return r.MkdirAll(to, 0o755)
 }

@@ -6,8 +6,7 @@ import (
 	"syscall"
 )
 
-// linkOver gives old, a file, the name of another file too, in one step: it has a
-// stage's name first, so that at no time nothing has the name.
+// linkOver is Link that gives old, a file, the name of another file too.
 func (r *Root) linkOver(old, name string) error {
 	var from, to call
 	if err := beginBoth(r, &verbLink, &from, &to, old, name); err != nil {
@@ -15,9 +14,17 @@ func (r *Root) linkOver(old, name string) error {
 	}
 	defer from.end()
 	defer to.end()
-	return from.failLink(name, linkOver(&from, &to))
+	err := link(&from, &to)
+	if errors.Is(err, fs.ErrExist) {
+		from.leavePlace()
+		to.leavePlace()
+		err = linkOver(&from, &to)
+	}
+	return from.failLink(name, err)
 }
 
+// linkOver replaces in one step: the file has a stage's name first, so that at no
+// time nothing has the name.
 func linkOver(from, to *call) error {
 	if err := toParents(from, to); err != nil {
 		return err

@@ -99,18 +99,23 @@ func (r *Root) notBelow(name string, top [2]uint64) error {
 	return nil
 }
 
-// startOfCopy has the numbers of the directory that a copy starts from.
+// startOfCopy has the numbers of the directory that a copy starts from. Those who
+// observe r are told only if there will be no walk.
 func (r *Root) startOfCopy(name string) (n [2]uint64, err error) {
 	var c call
-	if err := c.beginQuiet(r, &verbWalk, name); err != nil {
+	if err := c.begin(r, &verbWalk, name); err != nil {
 		return n, cause(err)
 	}
 	defer c.end()
 	h, err := c.open(openForList, 0)
 	if err != nil {
+		c.note(err)
 		return n, err
 	}
 	defer r.sys.close(h)
 	st, err := r.sys.stat(h, "", false)
+	if c.note(err); err == nil {
+		c.hush()
+	}
 	return [2]uint64{st.dev, st.ino}, err
 }

@@ -87,7 +87,7 @@ func (r *Root) statNow(name string) (status, error) {
 
 func openCopyFile(file *os.File) (*copySource, error) {
 	if noFile(file) {
-		return nil, errNoFile
+		return nil, errNoHandle
 	}
 	h, err := dupFile(file)
 	if err != nil {

@@ -95,22 +95,22 @@ func (r *Root) CopyTree(ctx context.Context, name string, src *Root, srcName str
 		err = r.notBelow(name, start)
 	}
 	if err == nil {
-		err = cause(r.MkdirAll(name, 0o700))
+		err = r.mkdirPart(name, 0o700)
 	}
 	if err != nil {
 		return CopyReport{}, c.fail(err)
 	}
-	to, err := r.OpenRoot(name)
+	to, err := r.openPart(name)
 	if err != nil {
-		return CopyReport{}, c.fail(cause(err))
+		return CopyReport{}, c.fail(err)
 	}
 	defer to.Close()
 	to.policy.Links, to.policy.MutationLinks = LinksRefuse, LinksRefuse
-	here, err := r.Receipt(name)
+	at, err := r.canonicalPart(name)
 	if err != nil {
-		return CopyReport{}, c.fail(cause(err))
+		return CopyReport{}, c.fail(err)
 	}
-	t := treeCopy{c: &c, ctx: ctx, o: &o, to: to, at: here.Path, slots: make(chan struct{}, max(o.Workers, 1)), quota: newQuota(o.MaxBytes)}
+	t := treeCopy{c: &c, ctx: ctx, o: &o, to: to, at: at, slots: make(chan struct{}, max(o.Workers, 1)), quota: newQuota(o.MaxBytes)}
 	t.o.File.Parents, t.o.File.IfMatch = false, nil
 	err = t.run(src, srcName)
 	return t.report, c.fail(t.outcome(err))
@@ -161,7 +161,7 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 		return err
 	}
 	defer src.leave()
-	t.o.File.source = src.tenure
+	t.o.File.source, t.to.fills = src.tenure, true
 	defer t.files.Wait() // the workers use what the caller closes when a callback panics
 	for e, err := range src.Walk(t.ctx, srcName, walk) {
 		if err != nil && (!t.o.GoOn || errors.Is(err, errBudget) || t.ctx.Err() != nil) {

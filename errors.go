@@ -56,8 +56,9 @@ var (
 	// ErrUnsupported is returned when the system cannot keep the promise that was
 	// asked for. It matches errors.ErrUnsupported.
 	ErrUnsupported error = &reason{code: "unsupported", text: "not supported by this system", also: errors.ErrUnsupported}
-	// ErrOption is returned for an option that is none of its constants, or for a
-	// limit below zero, before anything is touched. It matches fs.ErrInvalid.
+	// ErrOption is returned for an option that is none of its constants, for a limit
+	// below zero, and for a context, source, function or file that is nil, before
+	// anything is touched. It matches fs.ErrInvalid.
 	ErrOption error = &reason{code: "option", text: "invalid option", also: fs.ErrInvalid}
 	// ErrName is returned for a spelling that no file can have here, a name too long
 	// for the file system among them, or that names nothing the verb could act on. It
@@ -81,15 +82,24 @@ func (d *detail) Unwrap() []error {
 	return []error{d.kind, d.err}
 }
 
-// The answers of values that no function of this package made, and for what is
-// nil where something must be.
+// The answers of values that no function of this package made: there is nothing
+// open behind them.
 var (
-	errNoRoot    = because(fs.ErrInvalid, "the root was never opened")
-	errNoFile    = because(fs.ErrInvalid, "the file was never opened")
-	errNoStage   = because(fs.ErrInvalid, "the stage was never begun")
-	errNoEntry   = because(fs.ErrInvalid, "the entry is of no walk")
-	errNoContext = because(fs.ErrInvalid, "the context is nil")
-	errNoSource  = because(fs.ErrInvalid, "the source is nil")
+	errNoRoot  = neverOpened("the root was never opened")
+	errNoFile  = neverOpened("the file was never opened")
+	errNoStage = neverOpened("the stage was never begun")
+	errNoEntry = neverOpened("the entry is of no walk")
+)
+
+func neverOpened(text string) error { return &detail{fs.ErrInvalid, text, fs.ErrClosed} }
+
+// The answers for what is nil where something must be.
+var (
+	errNoContext  = because(ErrOption, "the context is nil")
+	errNoSource   = because(ErrOption, "the source is nil")
+	errNoFunction = because(ErrOption, "the function is nil")
+	errNoFence    = because(ErrOption, "the fence is nil")
+	errNoHandle   = because(ErrOption, "the *os.File was never opened")
 )
 
 // badName gives a name that the file system has no room for its cause.
@@ -107,7 +117,7 @@ func because(kind error, text string) error { return &detail{kind: kind, text: t
 // "hardlink", "special", "changed", "unstable", "revoked", "too-large",
 // "mount", "unsupported", "name", "option", "closed", "canceled", "not-exist", "exist",
 // "not-empty", "not-dir", "is-dir", "permission", "busy", "loop", "no-space"
-// or, for everything else, "io". It is "" for nil. Of collected failures it is
+// or, for everything else, "io". What was never opened is "closed" too. It is "" for nil. Of collected failures it is
 // the code of the first, which the others followed from.
 func Code(err error) string {
 	if err == nil {

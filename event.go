@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 )
@@ -29,9 +30,22 @@ const (
 // a File only failures are told, by the method, and so are those on a Staged that
 // leave the publication as it was; of a Batch what concerns no file of it ("batch").
 //
-// Verbs that are made of others are told as these: Glob is "walk" or "lstat",
-// WalkDir "stat" and "walk", CreateTemp an "open". CopyTree tells each file too, and
-// CopyIn the reading of its source ("read") to those who observe that.
+// Methods that differ in form share a verb: Exists is told as "stat", AppendFile as
+// "read", Create and WriteFile as "open", Entries as "walk". Verbs that are made of
+// others are told as these: Glob is "walk" or "lstat", WalkDir "stat" and "walk",
+// CreateTemp an "open", MkdirTemp a "mkdir".
+//
+// CopyTree and CopyFS are told once, and beside that what they make below their
+// directory or fail to make: each file ("copyin", of CopyFS "put"), link ("symlink",
+// "link") and directory ("mkdir" if it was not there, of CopyFS "mkdirall" anyway).
+// Those who observe the source of CopyTree or CopyIn are told what is read there:
+// "walk", "read", "readlink". Move tells these parts too if it copies to another file
+// system, those of a directory under the name of a stage.
+//
+// Grant is told as EventGranted, or if it fails as any other call. A call that a
+// panic of a callback ends is told as failed, but a publication by Stage, PutFrom or
+// CopyIn is then only given up. Not told is what a Root answers from memory: Name,
+// Policy, Numbers, Spent; nor are Close, Wait, and a Revoke after another.
 type Event struct {
 	Name string
 	// Verb is the method, in lower case and stable: "put", "removeall", …
@@ -97,15 +111,28 @@ func (t *tenure) tell(dir string, e Event) {
 	}
 }
 
+// errPanicked is the outcome of a call that a panic ended.
+var errPanicked = errors.New("a callback panicked")
+
+// tells is true for a call that has observers, until they are told.
+func (c *call) tells() bool { return c.g != nil && !c.g.quiet && c.r.tenure.told }
+
 // report tells, once, the outcome of a call that fail has recorded.
 func (c *call) report() {
-	if c.g == nil || c.g.quiet || !c.r.tenure.told {
+	if !c.tells() {
 		return
 	}
 	c.g.quiet = true
 	defer c.takeBack() // an observer that panics takes the result with it
 	c.r.report(c.verb.name, c.name, c.g.to, c.g.outcome)
 	c.g.result = nil
+}
+
+// hush has the call told by another, or by nobody.
+func (c *call) hush() {
+	if c.g != nil {
+		c.g.quiet = true
+	}
 }
 
 // gives notes what the call hands out when its outcome is told.

@@ -109,6 +109,27 @@ var eventCases = map[string]struct {
 		for range g.Walk(t.Context(), "no", WalkOptions{}) {
 		}
 	}, "failed walk no not-exist"},
+	"WalkDir without function": {func(t *testing.T, g *witness) { g.WalkDir("dir", nil) }, "refused walk dir option"},
+	"Grant":                    {func(t *testing.T, g *witness) { s, err := g.Grant("dir", Grant{}); must(t, err); s.Close() }, "granted grant "},
+	"Grant of nothing":         {func(t *testing.T, g *witness) { g.Grant("no", Grant{}) }, "failed grant no not-exist"},
+	"Grant, odd policy":        {func(t *testing.T, g *witness) { g.Grant(".", Grant{Policy: Policy{MaxReadBytes: -1}}) }, "refused grant . option"},
+	"Identity":                 {func(t *testing.T, g *witness) { g.Identity() }, "done identity ."},
+	"Identity, revoked":        {func(t *testing.T, g *witness) { g.Revoke(); g.Identity() }, "revoked revoke |refused identity . revoked"},
+	"Filter panics": {func(t *testing.T, g *witness) {
+		defer func() { recover() }()
+		for range g.Walk(t.Context(), "dir", WalkOptions{Filter: func(Entry) WalkStep { panic("filter") }}) {
+		}
+	}, "failed walk dir io"},
+	"loop over a walk panics": {func(t *testing.T, g *witness) {
+		defer func() {
+			if v := recover(); v != "loop" {
+				t.Errorf("panicked with %v", v)
+			}
+		}()
+		for range g.Walk(t.Context(), "dir", WalkOptions{}) {
+			panic("loop")
+		}
+	}, "failed walk dir io"},
 	"WalkDir, stopped": {func(t *testing.T, g *witness) {
 		g.WalkDir("dir", func(string, fs.DirEntry, error) error { return fs.SkipAll })
 	}, "done stat dir"},
@@ -129,7 +150,7 @@ var eventCases = map[string]struct {
 		f.ReadAt(make([]byte, 1), -1)
 		f.Close()
 		f.Close()
-	}, "done open f|refused readat f name|refused close f closed"},
+	}, "done open f|refused readat f option|refused close f closed"},
 	"Exchange": {func(t *testing.T, g *witness) { g.Exchange("f", "../x", MoveOptions{}) }, "refused exchange f ../x escape"},
 	"Receipt":  {func(t *testing.T, g *witness) { g.Receipt("f", 1<<7) }, "refused receipt f option"},
 }
@@ -219,7 +240,7 @@ func TestEventOfEachAnswer(t *testing.T) {
 	for _, cases := range []map[string]struct {
 		do   func(t *testing.T, g *witness)
 		want string
-	}{eventCases, publishCases} {
+	}{eventCases, publishCases, copyCases} {
 		for what, c := range cases {
 			t.Run(what, func(t *testing.T) { eventsOf(t, c.do, c.want) })
 		}

@@ -29,7 +29,7 @@ type Fence interface {
 // refused between two of them. The stage of a publication that is refused is
 // taken away regardless: nobody else knows its name.
 //
-// Without a fence the error matches fs.ErrInvalid.
+// It returns ErrOption without a fence.
 func (r *Root) Fenced(f Fence) (*Root, error) {
 	var c call
 	if err := c.begin(r, &verbFenced, "."); err != nil {
@@ -37,7 +37,7 @@ func (r *Root) Fenced(f Fence) (*Root, error) {
 	}
 	defer c.end()
 	if f == nil {
-		return nil, c.fail(because(fs.ErrInvalid, "the fence is nil"))
+		return nil, c.fail(errNoFence)
 	}
 	h, err := r.sys.dup(r.dir)
 	if err != nil {

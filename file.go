@@ -159,7 +159,7 @@ func (f *File) ReadAt(p []byte, offset int64) (n int, err error) {
 	}
 	defer f.leave()
 	if offset < 0 {
-		return 0, f.fail("readat", fs.ErrInvalid)
+		return 0, f.fail("readat", because(ErrOption, "the offset is negative"))
 	}
 	for n < len(p) {
 		m, err := f.r.sys.readAt(f.h, p[n:], offset+int64(n))

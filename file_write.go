@@ -1,9 +1,6 @@
 package caproot
 
-import (
-	"io"
-	"io/fs"
-)
+import "io"
 
 // Write writes all of p at the file's offset. It returns ErrTooLarge when that
 // would end beyond Policy.MaxWriteBytes.
@@ -66,8 +63,10 @@ func (f *File) WriteAt(p []byte, offset int64) (n int, err error) {
 	}
 	defer f.leave()
 	switch {
-	case offset < 0 || f.how&appending != 0:
-		return 0, f.fail("writeat", fs.ErrInvalid)
+	case offset < 0:
+		return 0, f.fail("writeat", because(ErrOption, "the offset is negative"))
+	case f.how&appending != 0:
+		return 0, f.fail("writeat", because(ErrOption, "the file is open for appending"))
 	case offset > f.r.policy.MaxWriteBytes-int64(len(p)):
 		return 0, f.fail("writeat", ErrTooLarge)
 	}

@@ -203,6 +203,7 @@ func (r *Root) Grant(dir string, g Grant) (*Root, error) {
 	if err != nil {
 		return nil, c.fail(err)
 	}
+	c.hush() // it is told as what was granted
 	kept := false
 	defer func() {
 		if !kept {

@@ -17,18 +17,26 @@ func (r *Root) Mkdir(name string, perm fs.FileMode) error {
 		return err
 	}
 	defer c.end()
+	err := c.mkdir(perm)
+	if r.fills && errors.Is(err, fs.ErrExist) {
+		err = c.thereAlready()
+	}
+	return c.fail(err)
+}
+
+func (c *call) mkdir(perm fs.FileMode) error {
 	perm, err := c.creationMode(perm)
 	if err == nil {
 		err = c.toParent()
 	}
 	if err != nil {
-		return c.fail(err)
+		return err
 	}
 	if err = c.permit(StepMkdir, 1); err == nil {
-		err = r.sys.mkdir(c.dir, c.leaf, perm)
+		err = c.r.sys.mkdir(c.dir, c.leaf, perm)
 	}
 	c.settleSpent(err == nil)
-	return c.fail(err)
+	return err
 }
 
 // MkdirAll makes a directory and its missing parents. An existing directory is
@@ -39,9 +47,14 @@ func (r *Root) MkdirAll(name string, perm fs.FileMode) error {
 		return err
 	}
 	defer c.end()
+	return c.fail(c.mkdirAll(perm))
+}
+
+func (c *call) mkdirAll(perm fs.FileMode) error {
+	r := c.r
 	perm, err := c.creationMode(perm)
 	if err != nil {
-		return c.fail(err)
+		return err
 	}
 	if r.beneath != nil && r.deny == nil {
 		h, err := r.beneath.openBeneath(r.dir, c.shape.Path, pathOnly|directoryOnly|followLeaf, 0, c.beneathRule())
@@ -50,11 +63,11 @@ func (r *Root) MkdirAll(name string, perm fs.FileMode) error {
 			return nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !undecided(err) {
-			return c.fail(err)
+			return err
 		}
 	}
 	w := c.walker()
 	w.making, w.makeDir = true, perm
 	w.maker = c.maker()
-	return c.fail(c.walkTo(&w, c.shape.Path))
+	return c.walkTo(&w, c.shape.Path)
 }

@@ -62,6 +62,18 @@ func (c *call) beginQuiet(r *Root, v *verb, name string) error {
 
 // beginIn is begin for a call about name that goes by the way at.
 func (c *call) beginIn(r *Root, v *verb, name, at string) error {
+	if err := c.enter(r, v, name); err != nil {
+		return err
+	}
+	if err := c.admit(at); err != nil {
+		defer r.leave()
+		return c.turnAway(err)
+	}
+	return nil
+}
+
+// enter is begin for a call that asks nothing of the policy.
+func (c *call) enter(r *Root, v *verb, name string) error {
 	c.r, c.verb, c.name = r, v, name
 	if !r.opened() {
 		return c.fail(errNoRoot)
@@ -70,10 +82,6 @@ func (c *call) beginIn(r *Root, v *verb, name, at string) error {
 		c.g = new(grantedCall)
 	}
 	if err := r.enter(); err != nil {
-		return c.turnAway(err)
-	}
-	if err := c.admit(at); err != nil {
-		defer r.leave()
 		return c.turnAway(err)
 	}
 	return nil
@@ -135,10 +143,17 @@ func nameError(err error) error {
 func (c *call) end() {
 	defer c.r.leave()
 	c.leavePlace()
-	if c.g != nil {
-		c.refund()
-		c.report()
+	if c.g == nil {
+		return
 	}
+	if c.tells() {
+		if thrown := recover(); thrown != nil {
+			c.note(errPanicked)
+			defer panic(thrown)
+		}
+	}
+	c.refund()
+	c.report()
 }
 
 func (c *call) leavePlace() {

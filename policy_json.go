@@ -241,7 +241,7 @@ func (p *Policy) fields() []policyField {
 	}
 }
 
-// valid returns an error that matches fs.ErrInvalid and ErrFormat for a value that
+// valid returns an error that matches ErrOption and ErrFormat for a value that
 // is none of the constants, a bit that means nothing, or a negative limit. None of
 // them is taken for the next best rule: a greater value would allow more.
 func (p Policy) valid() error {
@@ -257,7 +257,7 @@ func (p Policy) valid() error {
 		}
 		if err != nil {
 			err = malformedField(f.name, err)
-			return &detail{fs.ErrInvalid, "policy: " + err.Error(), err}
+			return &detail{ErrOption, "policy: " + err.Error(), err}
 		}
 	}
 	return nil

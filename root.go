@@ -34,6 +34,7 @@ type Root struct {
 	tenure  *tenure
 	deny    *denied // nil when nothing is denied
 	carries bool    // names of stages may be made: a tree is moved here
+	fills   bool    // a copy is made here, whose directories may be there
 	below   string  // canonical path below the grant's directory
 	cleanup runtime.Cleanup
 	id      atomic.Pointer[identity.ID] // of the directory, once known
@@ -79,7 +80,7 @@ func Open(dir string, p Policy) (*Root, error) {
 // has no path.
 func FromFile(dir *os.File, p Policy) (*Root, error) {
 	if noFile(dir) {
-		return nil, &fs.PathError{Op: "open", Err: errNoFile}
+		return nil, &fs.PathError{Op: "open", Err: errNoHandle}
 	}
 	if err := p.valid(); err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir.Name(), Err: err}

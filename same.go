@@ -15,6 +15,7 @@ import (
 // and cheaper than a receipt. The file must stay open during the call.
 
 var (
+	verbIdentity      = verb{name: "identity"}
 	verbLexists       = verb{name: "lexists", needs: List}
 	verbCheckSame     = verb{name: "checksame", needs: List, changes: true}
 	verbRemoveSame    = verb{name: "removesame", needs: Remove, changes: true}
@@ -26,15 +27,13 @@ var (
 
 // Identity returns the evidence of which directory the root is.
 func (r *Root) Identity() (identity.ID, error) {
-	if err := r.enter(); err != nil {
-		return identity.ID{}, &fs.PathError{Op: "identity", Path: ".", Err: err}
+	var c call
+	if err := c.enter(r, &verbIdentity, "."); err != nil {
+		return identity.ID{}, err
 	}
-	defer r.leave()
+	defer c.end()
 	id, err := r.self()
-	if err != nil {
-		err = &fs.PathError{Op: "identity", Path: ".", Err: err}
-	}
-	return id, err
+	return id, c.fail(err)
 }
 
 // Numbers returns the device and the file number of the directory, without a
@@ -152,7 +151,7 @@ func (c *call) holds(mine *status) error {
 
 func (c *call) statFile(f *os.File) (status, error) {
 	if noFile(f) {
-		return status{}, errNoFile
+		return status{}, errNoHandle
 	}
 	h := handle(f.Fd())
 	if h == noHandle {

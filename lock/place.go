@@ -86,9 +86,11 @@ func (q *request) admit() (lockPath string, err error) {
 	return lockPath, q.refuseLink(lockPath)
 }
 
-// errNoRoot is the answer to a call without a Root, as package os answers calls
-// without a file.
-func errNoRoot(op, name string) error { return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid} }
+// errNoRoot is the answer to a call without a Root: that of the Root itself.
+func errNoRoot(op, name string) error {
+	_, err := (*caproot.Root)(nil).Identity()
+	return &fs.PathError{Op: op, Path: name, Err: errors.Unwrap(err)}
+}
 
 func (q *request) refuseLink(lockPath string) error {
 	exists, err := q.r.Lexists(lockPath)
