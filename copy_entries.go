@@ -93,37 +93,11 @@ func (t *treeCopy) work(e Entry, f *copySource, name string, first *firstName, m
 	}
 }
 
-// firstName looks a file with several names up. It is nil for a file of its own.
-func (t *treeCopy) firstName(f *copySource, name string) (first *firstName, mine bool, err error) {
-	if f.st.nlink < 2 || t.o.Hardlinks == LinksSkip {
-		return nil, false, nil
-	}
-	if t.o.Hardlinks == LinksFail {
-		return nil, false, ErrHardlink
-	}
-	key := [2]uint64{f.st.dev, f.st.ino}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if first = t.names[key]; first != nil {
-		return first, false, nil
-	}
-	if t.names == nil {
-		t.names = map[[2]uint64]*firstName{}
-	}
-	first = &firstName{name: name, done: make(chan struct{})}
-	t.names[key] = first
-	return first, true, nil
-}
-
 func (t *treeCopy) fill(f *copySource, name string, first *firstName, mine bool) error {
 	if first != nil && !mine {
 		<-first.done
 		if first.ok {
-			err := t.link(first.name, name)
-			if err == nil {
-				t.took.add(name, &f.st)
-			}
-			return err
+			return t.further(f, name, first)
 		}
 	}
 	if err := f.share.begin(t.quota, f.st.size); err != nil {
@@ -142,6 +116,19 @@ func (t *treeCopy) fill(f *copySource, name string, first *firstName, mine bool)
 	t.mu.Unlock()
 	t.made(receipt, &t.report.Files)
 	return nil
+}
+
+// further makes name a further name of a file that was copied, if the source is
+// what was copied then.
+func (t *treeCopy) further(f *copySource, name string, first *firstName) error {
+	err := f.unchanged()
+	if err == nil {
+		err = t.link(first.name, name)
+	}
+	if err == nil {
+		t.took.add(name, &f.st)
+	}
+	return err
 }
 
 func (t *treeCopy) link(old, name string) error {

@@ -26,7 +26,14 @@ const (
 	// LinksSkip: symbolic links are left out, each hard link becomes a file.
 	LinksSkip
 	// LinksKeep: the copy has the same symbolic links, as far as the policy it is
-	// made under has such targets, and the same hard links between its files.
+	// made under has such targets, and the same hard links between its files. A name
+	// becomes a link only if it is proved to lead to the file that was copied, and
+	// that has the size and the times of modification and change that it had then:
+	// else it becomes a file of its own, with what the source has now. A name that
+	// somebody gives the file or takes from it, or a new mode, changes it too. Proof
+	// is that the copy has had the file open since, as it has up to 64 files with
+	// names to come, or what Receipt.Compare takes for proof (a handle of the kernel
+	// or a generation). Without either a move is ErrUnsupported.
 	LinksKeep
 )
 
@@ -129,9 +136,9 @@ type treeCopy struct {
 	modes []dirMode
 	took  *manifest // told what was copied; nil for nobody
 	quota *quota
+	names firstNames
 
 	mu     sync.Mutex // guards the rest, and the report
-	names  map[[2]uint64]*firstName
 	first  error
 	report CopyReport
 	fails  *multierror.Error
@@ -142,13 +149,6 @@ type dirMode struct {
 	name string
 	mode fs.FileMode
 	like *status // when it is moved: whose owner and times it gets
-}
-
-// firstName is the name under which a file with several was copied.
-type firstName struct {
-	name string
-	done chan struct{}
-	ok   bool
 }
 
 func (t *treeCopy) run(src *Root, srcName string) error {
@@ -162,6 +162,7 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 	}
 	defer src.leave()
 	t.o.File.source, t.to.fills = src.tenure, true
+	defer t.names.letGo()
 	defer t.files.Wait() // the workers use what the caller closes when a callback panics
 	for e, err := range src.Walk(t.ctx, srcName, walk) {
 		if err != nil && (!t.o.GoOn || errors.Is(err, errBudget) || t.ctx.Err() != nil) {
