@@ -8,7 +8,10 @@ import (
 	"github.com/caproot/caproot/identity"
 )
 
-var verbCopyIn = verb{name: "copyin", changes: true, traced: true, makes: true}
+var (
+	verbCopyIn = verb{name: "copyin", changes: true, traced: true, makes: true}
+	verbMoveIn = verb{name: "copyin", changes: true, traced: true, makes: true, leaf: true} // as rename(2)
+)
 
 // Source is a file to copy from: what Name leads to in Root, under the rules of
 // that root, or else File from its beginning. File stays the caller's, and its
@@ -78,7 +81,11 @@ func (r *Root) CopyIn(ctx context.Context, name string, src Source, o CopyOption
 }
 
 func (r *Root) copyFile(ctx context.Context, name string, from *copySource, o CopyOptions) (identity.Receipt, error) {
-	s, err := r.stage(&verbCopyIn, name, o.PutOptions)
+	v := &verbCopyIn
+	if o.moving {
+		v = &verbMoveIn
+	}
+	s, err := r.stage(v, name, o.PutOptions)
 	if err != nil {
 		return identity.Receipt{}, err
 	}

@@ -157,7 +157,9 @@ func (t *treeCopy) symlink(e Entry, name string) error {
 	if err := t.to.Symlink(target, name); err != nil {
 		return cause(err)
 	}
-	t.took.add(name, &st)
+	if t.took.add(name, &st); t.o.File.moving {
+		t.to.likeLink(name, &st)
+	}
 	t.made(identity.Receipt{Op: "symlink", Path: name}, &t.report.Links)
 	return nil
 }

@@ -22,6 +22,9 @@ func moveAcross(from, to *call, st *status, o *MoveOptions) (identity.Receipt, e
 	if st.isDir() && isBelow(to.r.sys, to.dir, [2]uint64{st.dev, st.ino}) {
 		return identity.Receipt{}, errNested
 	}
+	if err := from.admitUnmounted(); err != nil {
+		return identity.Receipt{}, err
+	}
 	if o.Replace && st.isDir() {
 		// A directory is never replaced; what is there decides, in one step.
 		o.Replace = false
@@ -48,6 +51,19 @@ func moveAcross(from, to *call, st *status, o *MoveOptions) (identity.Receipt, e
 	}
 	receipt.Durability, err = from.syncDir(from.dir, receipt.Durability, &receipt.Lost)
 	return receipt, err
+}
+
+// admitUnmounted refuses a mount point, which no removal takes from its name.
+func (c *call) admitUnmounted() error {
+	dir, err := c.r.sys.stat(c.dir, "", true)
+	if err != nil {
+		return err
+	}
+	now, err := c.r.sys.stat(c.dir, c.leaf, true)
+	if err == nil && now.mount != dir.mount {
+		err = ErrMount
+	}
+	return err
 }
 
 func copyFileAcross(from, to *call, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
@@ -89,6 +105,7 @@ func copyLinkAcross(from, to *call, took *manifest, o *MoveOptions) (receipt ide
 		return receipt, err
 	}
 	defer func() { err = stage.end(err) }()
+	stage.lost = alikeLink(sys, stage.h, &stage.st, &st)
 	return stage.give(o)
 }
 

@@ -1,9 +1,9 @@
 package caproot
 
 import (
-	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -165,26 +165,45 @@ func TestMoveAcrossFullDisk(t *testing.T) {
 	})
 }
 
+// heldSomewhere tells whether a file below dir has the content.
+func heldSomewhere(t *testing.T, dir, content string) (held bool) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || held {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		held = string(data) == content
+		return err
+	}))
+	return held
+}
+
 // Every window of a move to another file system: the outside is sealed, and the
-// content is under one of the names.
+// content has a name unless the attacker took it away.
 func TestMoveAcrossWindows(t *testing.T) {
 	for attack := range attacks("") {
 		for n := 1; n < 200; n++ {
 			more := false
 			eachDevice(t, "size=1m", func(t *testing.T, r *Root, base string) {
-				w := &window{system: r.sys, kernel: r.beneath, left: n, attack: attacks(base)[attack]}
+				taken := false
+				w := &window{system: r.sys, kernel: r.beneath, left: n, attack: func() {
+					before := heldSomewhere(t, base, "file")
+					attacks(base)[attack]()
+					taken = before && !heldSomewhere(t, base, "file")
+				}}
 				r.sys = w
 				if r.beneath != nil {
 					r.beneath = w
 				}
-				_, err := r.Move("dir", "m/dir", MoveOptions{CrossDevice: true})
+				r.Move("dir", "m/dir", MoveOptions{CrossDevice: true})
 				more = more || w.left <= 0 && n < 60
 				r.sys, r.beneath = w.system, w.kernel
 				if data, rerr := r.ReadFile("m/dir/file"); rerr == nil && string(data) == "secret" {
 					t.Errorf("%s, window %d: moved what is outside", attack, n)
 				}
-				if _, merr := os.Lstat(base + "/root/m/dir/file"); err == nil && merr != nil && !errors.Is(merr, fs.ErrNotExist) {
-					t.Errorf("%s, window %d: %v", attack, n, merr)
+				if !taken && !heldSomewhere(t, base, "file") {
+					t.Errorf("%s, window %d: the content is lost", attack, n)
 				}
 			})
 			if !more {
@@ -192,6 +211,76 @@ func TestMoveAcrossWindows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A link that has the new name is not followed: it is replaced, as by a move within
+// one file system, or stands in the way.
+func TestMoveAcrossOverLink(t *testing.T) {
+	eachDevice(t, "size=4m", func(t *testing.T, r *Root, base string) {
+		for _, target := range []string{"victim", "missing"} {
+			must(t, os.WriteFile(base+"/root/f", []byte("moved"), 0o600))
+			must(t, os.Chmod(base+"/root/f", 0o600))
+			must(t, os.WriteFile(base+"/root/m/victim", []byte("victim"), 0o600))
+			must(t, os.Symlink(target, base+"/root/m/link"))
+			_, err := r.Move("f", "m/link", MoveOptions{CrossDevice: true})
+			want(t, "without Replace", err, fs.ErrExist)
+			receipt, err := r.Move("f", "m/link", MoveOptions{CrossDevice: true, Replace: true})
+			must(t, err)
+			info, err := os.Lstat(base + "/root/m/link")
+			must(t, err)
+			if receipt.Path != "m/link" || info.Mode() != 0o600 || content(t, base, "m/link") != "moved" || content(t, base, "m/victim") != "victim" {
+				t.Errorf("%s: %+v, %v", target, receipt, info.Mode())
+			}
+			gone(t, base+"/root/f")
+			gone(t, base+"/root/m/missing")
+			must(t, os.Remove(base+"/root/m/link"))
+		}
+	})
+}
+
+// A mount point cannot go from its name, so nothing is copied.
+func TestMoveAcrossOfMountPoint(t *testing.T) {
+	eachDevice(t, "size=4m", func(t *testing.T, r *Root, base string) {
+		must(t, os.Mkdir(base+"/root/n", 0o755))
+		must(t, unix.Mount("tmpfs", base+"/root/n", "tmpfs", 0, "size=1m"))
+		defer unix.Unmount(base+"/root/n", unix.MNT_DETACH)
+		must(t, os.WriteFile(base+"/root/m/in", []byte("in"), 0o600))
+		bind(t, base+"/root/m/in", base+"/root/f")
+		for name, to := range map[string]string{"n": "m/to", "f": "m/to"} {
+			receipt, err := r.Move(name, to, MoveOptions{CrossDevice: true})
+			want(t, name, err, ErrMount)
+			if receipt.Published != identity.Unpublished {
+				t.Errorf("%s to %s: %+v", name, to, receipt)
+			}
+			gone(t, base+"/root/"+to)
+		}
+	})
+}
+
+// Owner and times of a symbolic link go with it.
+func TestMoveAcrossKeepsLinks(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root gives links away")
+	}
+	eachDevice(t, "size=4m", func(t *testing.T, r *Root, base string) {
+		stamp := unix.NsecToTimespec(1e18 + 7)
+		for _, name := range []string{"top", "dir/deep"} {
+			must(t, os.Symlink("gone", base+"/root/"+name))
+			must(t, os.Lchown(base+"/root/"+name, 1000, 1001))
+			must(t, unix.UtimesNanoAt(unix.AT_FDCWD, base+"/root/"+name, []unix.Timespec{stamp, stamp}, unix.AT_SYMLINK_NOFOLLOW))
+		}
+		for _, name := range []string{"top", "dir"} {
+			_, err := r.Move(name, "m/"+name, MoveOptions{CrossDevice: true})
+			must(t, err)
+		}
+		for _, name := range []string{"top", "dir/deep"} {
+			var st unix.Stat_t
+			must(t, unix.Lstat(base+"/root/m/"+name, &st))
+			if st.Uid != 1000 || st.Gid != 1001 || st.Mtim != stamp {
+				t.Errorf("%s: %d:%d, %v", name, st.Uid, st.Gid, st.Mtim)
+			}
+		}
+	})
 }
 
 // A move takes along what a rename would have: stages too.

@@ -20,6 +20,7 @@ type moveStage struct {
 	st      status
 	charged Budget // for what is in it, itself included if it is a directory
 	given   bool   // it has the target's name
+	lost    []string
 }
 
 var errStageReplaced = because(ErrChanged, "the stage was replaced")
@@ -158,6 +159,39 @@ func (s *moveStage) root() (*Root, error) {
 	return into, nil
 }
 
+// alikeLink gives a link, which is as st says, owner and times of the one that is
+// moved.
+func alikeLink(sys system, h handle, st, like *status) (lost []string) {
+	if (st.uid != like.uid || st.gid != like.gid) && sys.chown(h, int(like.uid), int(like.gid)) != nil {
+		lost = append(lost, "owner")
+	}
+	if sys.chtimes(h, like.atime.time(), like.mtime.time()) != nil {
+		lost = append(lost, "times")
+	}
+	return lost
+}
+
+// likeLink is alikeLink for a link in a stage. What has its name by now, and other
+// names too, is not its link.
+func (r *Root) likeLink(name string, like *status) {
+	var c call
+	if c.beginQuiet(r, &verbSymlink, name) != nil {
+		return
+	}
+	defer c.end()
+	if c.toParent() != nil {
+		return
+	}
+	h, err := c.openLeaf(pathOnly)
+	if err != nil {
+		return
+	}
+	defer r.sys.close(h)
+	if st, err := r.sys.stat(h, "", false); err == nil && st.isLink() && st.nlink == 1 {
+		alikeLink(r.sys, h, &st, like)
+	}
+}
+
 // named returns an error that matches ErrChanged unless the stage has its name.
 func (s *moveStage) named() error {
 	now, err := s.to.r.sys.stat(s.to.dir, s.name, false)
@@ -179,7 +213,7 @@ func (s *moveStage) give(o *MoveOptions) (receipt identity.Receipt, err error) {
 	if err != nil {
 		return receipt, err
 	}
-	t := telling{op: "move", object: s.h, asked: to.durability(o.Durability)}
+	t := telling{op: "move", object: s.h, asked: to.durability(o.Durability), lost: s.lost}
 	staged := to.at(s.name)
 	t.published, err = rename(&staged, to, &s.st, o)
 	late := err

@@ -19,6 +19,7 @@ type verb struct {
 	inside  bool // works in the directory that is named
 	relinks bool // gives links a new place
 	makes   bool // puts a file at the name, whatever has it
+	leaf    bool // acts on the name itself, be it a link
 }
 
 // call is one public method at work: its checks, its place, its errors. It
@@ -193,7 +194,9 @@ func (c *call) links() LinkRule {
 }
 
 // follows tells whether a link in the last component is followed.
-func (c *call) follows() bool { return c.links() >= LinksFollow && !c.noFollow && !c.fresh }
+func (c *call) follows() bool {
+	return c.links() >= LinksFollow && !c.noFollow && !c.fresh && !c.verb.leaf
+}
 
 func (c *call) walker() walker {
 	p := &c.r.policy

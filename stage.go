@@ -95,7 +95,7 @@ func (p *publication) look() error {
 		return p.admitNew()
 	}
 	p.old = st
-	if err = st.replaceable(); err != nil {
+	if err = st.replaceable(); err != nil && !(c.verb.leaf && st.isLink()) {
 		return err
 	}
 	switch {
