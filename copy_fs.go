@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 )
 
 var verbCopyFS = verb{name: "copyfs", needs: Mkdir, changes: true}
@@ -16,7 +17,9 @@ var verbCopyFS = verb{name: "copyfs", needs: Mkdir, changes: true}
 //
 // What vanishes from fsys meanwhile is passed over, and stages (Sweep tells their
 // form) are left out. It returns ErrName when dir is empty, and when dir is inside
-// the directory that fsys is of, as far as fsys tells which that is.
+// the directory that fsys is of: before anything is made if fsys opens it as an
+// *os.File or a File, as os.DirFS, os.Root and Root do, or tells by its FileInfo that
+// it is in r; else when the copy comes to dir, if fsys tells it then.
 //
 // fsys is the caller's own. Use CopyTree to copy from another Root. It needs the
 // right Mkdir. The copy is one call in flight: fsys must not call Close or Wait on r.
@@ -29,8 +32,8 @@ func (r *Root) CopyFS(dir string, fsys fs.FS) error {
 	if fsys == nil {
 		return c.fail(errNoSource)
 	}
-	if top, known := numbersOf(fsys, "."); known {
-		if err := r.notBelow(dir, top); err != nil {
+	if top, known, proved := topOf(fsys); known {
+		if err := r.notBelow(dir, top, proved); err != nil {
 			return c.fail(err)
 		}
 	}
@@ -59,6 +62,26 @@ func (r *Root) CopyFS(dir string, fsys fs.FS) error {
 	})
 	c.note(err) // as it is: it names the entry that failed
 	return err
+}
+
+// topOf has the numbers of the directory that fsys is of. They are proved by one
+// that is open, which nobody has who may not know them.
+func topOf(fsys fs.FS) (top [2]uint64, known, proved bool) {
+	f, err := fsys.Open(".")
+	if err != nil {
+		return top, false, false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return top, false, false
+	}
+	switch f.(type) {
+	case *os.File, *File:
+		proved = true
+	}
+	top, known = numbers(info)
+	return top, known, proved
 }
 
 // numbersOf are those of the object of fsys, if it tells them.

@@ -28,21 +28,29 @@ const maxAbove = 4096
 // isBelow reports whether dir is the directory with these numbers or one below
 // it, also by directories above the root. Where it cannot go up it knows no more.
 func isBelow(sys system, dir handle, top [2]uint64) bool {
+	return isBetween(sys, dir, top, [2]uint64{})
+}
+
+// isBetween is isBelow up to the directory last.
+func isBetween(sys system, dir handle, top, last [2]uint64) bool {
 	here, owned := dir, false
 	defer func() {
 		if owned {
 			sys.close(here)
 		}
 	}()
-	var last [2]uint64
+	var below [2]uint64
 	for range maxAbove {
 		st, err := sys.stat(here, "", false)
 		now := [2]uint64{st.dev, st.ino}
-		if err != nil || now == last {
+		if err != nil || now == below {
 			return false
 		}
 		if now == top {
 			return true
+		}
+		if now == last {
+			return false
 		}
 		up, err := above(sys, here)
 		if err != nil {
@@ -51,7 +59,7 @@ func isBelow(sys system, dir handle, top [2]uint64) bool {
 		if owned {
 			sys.close(here)
 		}
-		here, owned, last = up, true, now
+		here, owned, below = up, true, now
 	}
 	return false
 }
@@ -71,8 +79,10 @@ func above(sys system, dir handle) (handle, error) {
 }
 
 // notBelow returns errNested when the directory name of r, or the nearest one
-// above that is there, is the one with these numbers or below it.
-func (r *Root) notBelow(name string, top [2]uint64) error {
+// above that is there, is the one with these numbers or below it. Numbers that
+// somebody only says are compared up to the root: beyond, the answer would tell of
+// the outside.
+func (r *Root) notBelow(name string, top [2]uint64, proved bool) error {
 	var c call
 	if err := c.beginQuiet(r, &verbMkdirAll, name); err != nil {
 		return cause(err)
@@ -93,7 +103,11 @@ func (r *Root) notBelow(name string, top [2]uint64) error {
 			break
 		}
 	}
-	if isBelow(r.sys, w.here(), top) {
+	last := [2]uint64{r.dev, r.ino}
+	if proved {
+		last = [2]uint64{}
+	}
+	if isBetween(r.sys, w.here(), top, last) {
 		return errNested
 	}
 	return nil

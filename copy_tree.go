@@ -99,7 +99,7 @@ func (r *Root) CopyTree(ctx context.Context, name string, src *Root, srcName str
 	}
 	start, err := src.startOfCopy(srcName)
 	if err == nil {
-		err = r.notBelow(name, start)
+		err = r.notBelow(name, start, true)
 	}
 	if err == nil {
 		err = r.mkdirPart(name, 0o700)
