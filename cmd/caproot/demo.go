@@ -46,15 +46,15 @@ func (c *demoCommand) Run(s *session) error {
 	}
 	base, err := os.MkdirTemp("", "caproot-demo-")
 	if err != nil {
-		return err
+		return inputError{err} // exit 1 would say that an attempt was not refused
 	}
 	defer os.RemoveAll(base)
 	d := demo{s: s, json: c.JSON, base: base, self: self}
-	if err := d.plant(); err != nil {
-		return err
+	if err = d.plant(); err == nil {
+		err = d.open()
 	}
-	if err := d.open(); err != nil {
-		return err
+	if err != nil {
+		return inputError{err}
 	}
 	defer d.host.Close()
 	defer d.plugin.Close()

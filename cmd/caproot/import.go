@@ -327,8 +327,16 @@ func (t *transfer) copy(p planned, target string) (c copied, err error) {
 	defer f.Close()
 	o := caproot.PutOptions{Digest: true, Parents: true, Mode: p.mode & settable & t.to.Policy().Modes}
 	content := t.progress.count(f)
-	c.receipt, err = t.to.PutFrom(t.ctx, target, content, o)
-	c.bytes, c.narrowed = content.done, o.Mode != p.mode&settable
+	if o.Mode == 0 {
+		// For a publication 0 is no mode said; a copy takes that of the source.
+		source := caproot.Source{Root: t.src, Name: p.name}
+		c.receipt, err = t.to.CopyIn(t.ctx, target, source, caproot.CopyOptions{PutOptions: o, KeepMode: true})
+		c.bytes = c.receipt.Size
+	} else {
+		c.receipt, err = t.to.PutFrom(t.ctx, target, content, o)
+		c.bytes = content.done
+	}
+	c.narrowed = o.Mode != p.mode&settable
 	return c, err
 }
 
@@ -338,7 +346,7 @@ const settable = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 func (t *transfer) summary() error {
 	if !t.s.quiet {
 		text := fmt.Sprintf("imported %d files, %s, and %d directories in %s (%s/s)", t.sum.Files, bytesText(t.sum.Bytes), t.sum.Dirs,
-			t.progress.elapsed().Round(time.Millisecond), bytesText(t.progress.rate()))
+			t.progress.elapsed().Round(time.Millisecond), bytesText(rate(t.sum.Bytes, t.progress.elapsed())))
 		if t.sum.Narrowed > 0 {
 			text += fmt.Sprintf("; the policy cut the mode of %d", t.sum.Narrowed)
 		}

@@ -89,12 +89,13 @@ func (p *progress) clear() {
 func (p *progress) elapsed() time.Duration { return time.Since(p.start) }
 
 // rate is in bytes per second since the start.
-func (p *progress) rate() int64 {
-	seconds := p.elapsed().Seconds()
-	if seconds <= 0 {
+func (p *progress) rate() int64 { return rate(p.done, p.elapsed()) }
+
+func rate(bytes int64, in time.Duration) int64 {
+	if in <= 0 {
 		return 0
 	}
-	return int64(float64(p.done) / seconds)
+	return int64(float64(bytes) / in.Seconds())
 }
 
 func (p *progress) left() time.Duration {
