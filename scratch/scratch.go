@@ -11,8 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
-	"time"
 
 	"github.com/caproot/caproot"
 	"github.com/caproot/caproot/exitcleanup"
@@ -31,8 +31,8 @@ const (
 // in the moment before it was locked.
 const maxSwept = 256
 
-// maxLooks bounds how often a removal waits a millisecond for a sweep that looks.
-const maxLooks = 1000
+// room is how many descriptors New keeps free for the removal of what it made.
+const room = 3
 
 // Options are the options of New.
 type Options struct {
@@ -46,25 +46,36 @@ type Options struct {
 // Dir is a scratch directory. Its methods are safe for concurrent use.
 type Dir struct {
 	name  string
+	work  *caproot.Root      // as New made it, closed or not
 	entry *exitcleanup.Entry // nil if it is retained
 
-	mu     sync.Mutex
-	parent *caproot.Root // nil once it is removed, or is another's
-	outer  *caproot.Root // nil once it is empty
-	owner  lock.Lock
-	work   *caproot.Root
-	made   identity.Receipt
+	mu      sync.Mutex
+	parent  *caproot.Root // nil once it is removed, or is another's
+	outer   *caproot.Root // nil once it is empty
+	owner   lock.Lock
+	made    identity.Receipt // of outer
+	content identity.Receipt // of work
 }
 
 // New makes a scratch directory in the directory dir of r, mode 0700. It needs
 // the rights Read, List, Create, Modify, Mkdir and Remove, and returns
-// ErrUnsupported where the file system does not tell one directory from the next.
+// ErrUnsupported where the file system does not tell one directory from the next,
+// and ErrName for a prefix that no name can begin with, or that has a "*". It
+// holds four descriptors. What it made before it failed it removes; what it
+// cannot remove it leaves for a sweep.
 func New(r *caproot.Root, dir string, o Options) (*Dir, error) {
+	if err := admitPrefix(o.Prefix); err != nil {
+		return nil, err
+	}
 	parent, err := r.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	if err := identifies(parent); err != nil {
+		return nil, errors.Join(err, parent.Close())
+	}
+	spare, err := reserve(parent)
+	if err != nil {
 		return nil, errors.Join(err, parent.Close())
 	}
 	d := &Dir{parent: parent}
@@ -75,11 +86,40 @@ func New(r *caproot.Root, dir string, o Options) (*Dir, error) {
 	if !o.RetainOnExit {
 		d.entry = exitcleanup.Register("scratch directory "+o.Prefix+"*", func(context.Context) error { return d.Remove() })
 	}
-	if err = d.make(o.Prefix); err != nil {
-		err = errors.Join(err, d.remove())
-		return nil, err
+	err = d.make(o.Prefix)
+	closeAll(spare)
+	if err != nil {
+		return nil, errors.Join(err, d.undo())
 	}
 	return d, nil
+}
+
+// admitPrefix refuses what MkdirTemp would take for a pattern or a path. No two
+// prefixes make the same name: of one length they differ, and Sweep counts.
+func admitPrefix(prefix string) error {
+	if strings.ContainsAny(prefix, `*/\`) {
+		return &fs.PathError{Op: "scratch", Path: prefix, Err: fmt.Errorf("%w: a prefix has no \"*\" and no separator", caproot.ErrName)}
+	}
+	return nil
+}
+
+// reserve opens descriptors that are closed to have room for others.
+func reserve(r *caproot.Root) (spare []*caproot.Root, err error) {
+	for range room {
+		s, err := r.OpenRoot(".")
+		if err != nil {
+			closeAll(spare)
+			return nil, err
+		}
+		spare = append(spare, s)
+	}
+	return spare, nil
+}
+
+func closeAll(roots []*caproot.Root) {
+	for _, r := range roots {
+		r.Close()
+	}
 }
 
 // identifies asks before anything is made: without an identity nothing could be
@@ -106,11 +146,13 @@ func (d *Dir) make(prefix string) error {
 			if err = d.outer.Mkdir(contentName, 0o700); err != nil {
 				return err
 			}
-			d.work, err = d.outer.OpenRoot(contentName)
+			d.work, d.content, err = openSame(d.outer, contentName)
 			return err
 		}
-		swept := d.swept(err)
-		if rerr := d.letGo(); !swept || rerr != nil {
+		if !d.swept(err) {
+			return err
+		}
+		if rerr := d.letGo(); rerr != nil {
 			return errors.Join(err, rerr)
 		}
 	}
@@ -173,95 +215,4 @@ func (d *Dir) Name() string {
 		return ""
 	}
 	return d.name
-}
-
-// Remove removes the content, through the open directory and so wherever that
-// is by now, and then the directory, if it still has its name: what has been put
-// in its place stays, and the error matches ErrChanged. After another error
-// Remove may be called again. Once it is done it does nothing.
-func (d *Dir) Remove() error {
-	if d == nil || d.name == "" {
-		return &fs.PathError{Op: "scratch", Err: fs.ErrInvalid}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.remove()
-}
-
-// remove needs mu.
-func (d *Dir) remove() error {
-	if d.parent == nil {
-		return nil
-	}
-	if d.outer != nil {
-		if err := d.outer.RemoveAll(contentName); err != nil {
-			return err
-		}
-	}
-	err := d.letGo()
-	if err != nil && !errors.Is(err, caproot.ErrChanged) {
-		return err
-	}
-	err = errors.Join(err, d.parent.Close())
-	d.parent = nil
-	if d.entry != nil {
-		d.entry.Cancel()
-	}
-	return err
-}
-
-// letGo needs mu. It removes the empty directory, if it is still ours.
-func (d *Dir) letGo() error {
-	if d.outer != nil {
-		if err := removeOwner(d.outer, d.owner); err != nil {
-			return err
-		}
-		if d.work != nil {
-			d.work.Close()
-		}
-		// On Windows an open directory cannot be removed.
-		if err := d.outer.Close(); err != nil {
-			return err
-		}
-		d.outer, d.owner, d.work = nil, nil, nil
-	}
-	if d.made.Path == "" {
-		return nil // nothing was made, or nothing that could be made sure of
-	}
-	var err error
-	for range maxLooks {
-		err = d.parent.RemoveIf(d.name, d.made)
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			d.made = identity.Receipt{}
-			return nil
-		}
-		if caproot.Code(err) != "not-empty" {
-			return err
-		}
-		// A sweep that saw the lock's file makes it anew to ask for the lock, and
-		// then removes it, or the directory.
-		time.Sleep(time.Millisecond)
-	}
-	return err
-}
-
-// removeOwner removes the lock's file and then gives the lock up. In the other
-// order somebody could lock the file in between, and lose it. A sweep may have
-// done it before.
-func removeOwner(outer *caproot.Root, owner lock.Lock) error {
-	err := outer.Remove(ownerName)
-	if owner != nil {
-		rerr := owner.Release()
-		if rerr != nil && !errors.Is(rerr, lock.ErrCompromised) {
-			return errors.Join(err, rerr)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			// Windows may not remove an open file.
-			err = outer.Remove(ownerName)
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

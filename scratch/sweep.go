@@ -3,6 +3,7 @@ package scratch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"time"
@@ -20,9 +21,18 @@ const (
 // processes that have the prefix and are older than age, and returns their names.
 // A directory of a living process stays, and so does everything that New did not
 // make, that cannot be made sure of, or that has no lock yet and is younger than
-// a second. What could not be removed is reported,
-// and the rest still swept.
+// a second. What could not be removed is reported, and the rest still swept; a
+// later sweep tries again. A directory of a dead process with an entry that New
+// did not make is left as it is, and reported with ErrChanged.
+//
+// The content is what has its name when Sweep opens it: a directory that somebody
+// put there before is removed. What is put there later stays, with ErrChanged.
+//
+// It returns ErrName for a prefix that New refuses.
 func Sweep(ctx context.Context, r *caproot.Root, dir, prefix string, age time.Duration) (removed []string, err error) {
+	if err := admitPrefix(prefix); err != nil {
+		return nil, err
+	}
 	parent, err := r.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -80,7 +90,7 @@ func sweep(ctx context.Context, parent *caproot.Root, name string, age time.Dura
 			return false, nil
 		}
 		if err == nil {
-			err = errors.Join(outer.RemoveAll(contentName), removeOwner(outer, owner))
+			err = inherit(ctx, outer, owner)
 		}
 		if err != nil {
 			return false, err
@@ -95,4 +105,31 @@ func sweep(ctx context.Context, parent *caproot.Root, name string, age time.Dura
 		return false, nil // not empty: somebody has just claimed it
 	}
 	return err == nil, err
+}
+
+// inherit removes what a dead process left, and the witness of its death last: as
+// long as something of it is left, the next sweep finds it.
+func inherit(ctx context.Context, outer *caproot.Root, owner lock.Lock) error {
+	err := onlyOurs(outer)
+	if err == nil {
+		err = openAndClear(ctx, outer)
+	}
+	if err != nil && !errors.As(err, new(*replacedError)) {
+		return errors.Join(err, owner.Release())
+	}
+	return errors.Join(err, removeOwner(outer, owner))
+}
+
+// onlyOurs refuses a directory with an entry that New did not make.
+func onlyOurs(outer *caproot.Root) error {
+	entries, err := outer.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != ownerName && (e.Name() != contentName || !e.IsDir()) {
+			return &fs.PathError{Op: "sweep", Path: e.Name(), Err: fmt.Errorf("%w: not made with the scratch directory", caproot.ErrChanged)}
+		}
+	}
+	return nil
 }
