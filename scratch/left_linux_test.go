@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -187,4 +188,30 @@ func TestNewLeavesToSweep(t *testing.T) {
 		t.Errorf("swept %q: %v", removed, err)
 	}
 	wantNames(t, tmp)
+}
+
+// A process that is killed while it makes the lock's file leaves a stage, before
+// or after that file has its name.
+func TestSweepStage(t *testing.T) {
+	const stage = stagePrefix + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	_, tmp, r := place(t)
+	before := filepath.Join(tmp, "job-ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	must(t, os.Mkdir(before, 0o700))
+	must(t, os.WriteFile(filepath.Join(before, stage), nil, 0o600))
+	old := time.Now().Add(-time.Minute)
+	must(t, os.Chtimes(before, old, old))
+	after := left(t, tmp, "job-BBCDEFGHIJKLMNOPQRSTUVWXYZ")
+	must(t, os.Link(filepath.Join(after, ownerName), filepath.Join(after, stage)))
+	stranger := filepath.Join(tmp, "job-CBCDEFGHIJKLMNOPQRSTUVWXYZ")
+	must(t, os.Mkdir(stranger, 0o700))
+	for _, name := range []string{stage, "other"} {
+		must(t, os.WriteFile(filepath.Join(stranger, name), nil, 0o600))
+	}
+	must(t, os.Chtimes(stranger, old, old))
+	removed, err := Sweep(t.Context(), r, "tmp", prefix, 0)
+	if len(removed) != 2 || err != nil {
+		t.Errorf("swept %q: %v", removed, err)
+	}
+	wantNames(t, tmp, filepath.Base(stranger))
+	wantNames(t, stranger, stage, "other")
 }

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	randomLength = 26          // of crypto/rand.Text
-	justMade     = time.Second // what New may need between a directory and its lock
+	randomLength = 26                // of crypto/rand.Text
+	justMade     = time.Second       // what New may need between a directory and its lock
+	stagePrefix  = ".caproot-stage-" // of what Root.Sweep takes
 )
 
 // Sweep removes from the directory dir of r the scratch directories of dead
@@ -83,6 +84,9 @@ func sweep(ctx context.Context, parent *caproot.Root, name string, age time.Dura
 	if !owned && time.Since(made.ModTime) < justMade {
 		return false, nil
 	}
+	if err := unstage(outer); err != nil {
+		return false, err
+	}
 	if owned {
 		// Whoever has the lock now knows that nobody had it.
 		owner, err := lock.TryAdvisory(ctx, outer, ownerName, lock.AdvisoryOptions{})
@@ -110,7 +114,7 @@ func sweep(ctx context.Context, parent *caproot.Root, name string, age time.Dura
 // inherit removes what a dead process left, and the witness of its death last: as
 // long as something of it is left, the next sweep finds it.
 func inherit(ctx context.Context, outer *caproot.Root, owner lock.Lock) error {
-	err := onlyOurs(outer)
+	_, err := onlyOurs(outer)
 	if err == nil {
 		err = openAndClear(ctx, outer)
 	}
@@ -120,16 +124,35 @@ func inherit(ctx context.Context, outer *caproot.Root, owner lock.Lock) error {
 	return errors.Join(err, removeOwner(outer, owner))
 }
 
-// onlyOurs refuses a directory with an entry that New did not make.
-func onlyOurs(outer *caproot.Root) error {
+// unstage removes what a process that was killed while it made the lock's file may
+// leave where no file can be without a name, from a directory with nothing else in it
+// that New did not make.
+func unstage(outer *caproot.Root) error {
+	stages, err := onlyOurs(outer)
+	if errors.Is(err, caproot.ErrChanged) {
+		return nil
+	}
+	if err == nil && stages {
+		_, err = outer.Sweep(".")
+	}
+	return err
+}
+
+// onlyOurs refuses a directory with an entry that New did not make, and tells
+// whether it has stages.
+func onlyOurs(outer *caproot.Root) (stages bool, err error) {
 	entries, err := outer.ReadDir(".")
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, e := range entries {
-		if e.Name() != ownerName && (e.Name() != contentName || !e.IsDir()) {
-			return &fs.PathError{Op: "sweep", Path: e.Name(), Err: fmt.Errorf("%w: not made with the scratch directory", caproot.ErrChanged)}
+		switch name := e.Name(); {
+		case name == ownerName, name == contentName && e.IsDir():
+		case strings.HasPrefix(name, stagePrefix):
+			stages = true
+		default:
+			return false, &fs.PathError{Op: "sweep", Path: name, Err: fmt.Errorf("%w: not made with the scratch directory", caproot.ErrChanged)}
 		}
 	}
-	return nil
+	return stages, nil
 }
