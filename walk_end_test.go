@@ -81,3 +81,32 @@ func TestGlob(t *testing.T) {
 		}
 	})
 }
+
+// fs.SkipDir for a denied directory skips nothing else.
+func TestWalkDirSkipsDenied(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		for _, dir := range []string{"a", "b/x", "c"} {
+			must(t, os.MkdirAll(base+"/root/w/"+dir, 0o755))
+		}
+		g, err := r.Grant(".", Grant{Policy: Workspace(), Deny: []string{"w/b"}})
+		must(t, err)
+		defer g.Close()
+		var calls []string
+		must(t, g.WalkDir("w", func(path string, _ fs.DirEntry, err error) error {
+			if calls = append(calls, path); path == "w/b" {
+				return fs.SkipDir
+			}
+			return err
+		}))
+		wantPaths(t, "calls", calls, "w", "w/a", "w/b", "w/c")
+		eachWorkers(t, func(t *testing.T, o WalkOptions) {
+			o.Filter = func(e Entry) WalkStep {
+				if e.Name() == "b" {
+					return WalkSkipTree
+				}
+				return WalkTake
+			}
+			wantPaths(t, "filter", walked(t, g, "w", o), "w/a", "w/c")
+		})
+	})
+}

@@ -138,15 +138,14 @@ func (s *strand) consider(top *walkLevel, de direntry) (e Entry, err error, seen
 	return e, nil, step == WalkTake || step == WalkLeaf
 }
 
-// skip does not enter e, just seen; when it is no directory, what is left of
-// the directory it is in is passed over.
+// skip passes over what is still to come of e, just seen: what is in a directory,
+// or what is left of the directory that anything else is in.
 func (s *strand) skip(e Entry) {
-	if s.into.dir != nil {
-		s.into = Entry{}
-		return
-	}
-	if n := len(s.levels); n > 0 && (!e.mode.IsDir() || s.levels[n-1].dir == e.dir) {
-		s.levels[n-1].pending, s.levels[n-1].ended = nil, true
+	s.into = Entry{}
+	if n := len(s.levels); n > 0 {
+		if top := &s.levels[n-1]; !e.mode.IsDir() || e.dir == top.entry.dir && e.name == top.entry.name {
+			top.pending, top.ended = nil, true
+		}
 	}
 }
 
@@ -194,6 +193,9 @@ func (s *strand) refill(top *walkLevel) error {
 	if s.w.o.Sorted {
 		top.ended = true
 		slices.SortFunc(top.pending, func(a, b direntry) int { return strings.Compare(a.name, b.name) })
+		err := top.failed
+		top.failed = nil
+		return err
 	}
 	return nil
 }
