@@ -268,6 +268,9 @@ func (e *emptying) refill(top *emptyLevel) bool {
 	}
 	for {
 		entries, err := e.c.r.sys.list(top.dir, e.scratch)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil // it was removed, or replaced: its name will tell
+		}
 		if err != nil {
 			e.stick(top, ".", err)
 			return false

@@ -118,6 +118,9 @@ type removal struct {
 	only  admitter  // removes nothing else; nil: removes all
 	top   *trail
 
+	proven handle // what IfMatch was compared with, while held
+	held   bool
+
 	over     atomic.Bool // budget spent or canceled
 	mu       sync.Mutex  // guards the rest
 	ended    error       // why, when over
@@ -145,6 +148,7 @@ func (m *removal) run() (absent bool, err error) {
 		return true, nil
 	}
 	if err == nil && m.o.IfMatch != nil {
+		defer m.letGo()
 		err = m.match(&st)
 	}
 	if err != nil {
@@ -153,35 +157,54 @@ func (m *removal) run() (absent bool, err error) {
 	if m.top = (&trail{name: c.parent, depth: -1}).to(c.leaf); st.isDir() {
 		return false, m.tree(&st)
 	}
-	if !m.afford() {
-		return false, nil
-	}
-	if err := c.permit(StepRemove, 0); err != nil {
-		return false, err
-	}
-	if err := c.r.sys.remove(c.dir, c.leaf, false); err != nil {
-		return false, err
-	}
-	m.report.Removed++
-	return false, nil
+	return false, m.single(&st)
 }
 
-// match compares what name holds, which is st, with the expected receipt.
-func (m *removal) match(st *status) error {
+// match holds what name holds, which it puts into st, and compares it with the
+// expected receipt. While it is held no other object gets its number.
+func (m *removal) match(st *status) (err error) {
 	c := m.c
-	h, err := c.openLeaf(pathOnly)
-	if err != nil {
+	if m.proven, err = c.openLeaf(pathOnly); err != nil {
 		return err
 	}
-	defer c.r.sys.close(h)
-	now, err := c.r.sys.stat(h, "", false)
-	if err == nil && !now.sameNumbers(st) {
-		err = because(ErrChanged, "replaced while it was compared")
-	}
-	if err != nil {
+	m.held = true
+	if err := c.expect(m.o.IfMatch, m.proven, c.leaf); err != nil {
 		return err
 	}
-	return c.expect(m.o.IfMatch, h, c.leaf)
+	*st, err = c.r.sys.stat(m.proven, "", false)
+	return err
+}
+
+func (m *removal) letGo() {
+	if m.held {
+		m.held = false
+		m.c.r.sys.close(m.proven)
+	}
+}
+
+// single removes name, which is no directory.
+func (m *removal) single(st *status) error {
+	c := m.c
+	if !m.afford() {
+		return nil
+	}
+	if err := c.permit(StepRemove, 0); err != nil {
+		return err
+	}
+	if m.o.IfMatch != nil {
+		named, err := c.leafStatus()
+		if err != nil {
+			return err
+		}
+		if !named.sameNumbers(st) {
+			return because(ErrChanged, "replaced while it was compared")
+		}
+	}
+	if err := c.r.sys.remove(c.dir, c.leaf, false); err != nil {
+		return err
+	}
+	m.report.Removed++
+	return nil
 }
 
 // tree removes name, which is the directory st.
@@ -202,6 +225,7 @@ func (m *removal) tree(st *status) error {
 		c.r.sys.close(top.dir)
 		return because(ErrChanged, "directory replaced before it was emptied")
 	}
+	m.letGo()
 	first.levels = append(first.levels, top)
 	if m.o.Workers > 1 {
 		defer m.employ(min(m.o.Workers, maxWorkers) - 1)()

@@ -104,8 +104,8 @@ func (e *emptying) collect(l, done *emptyLevel) {
 		l.mark(name)
 		return
 	}
-	now, err := e.c.r.sys.stat(l.dir, name, false)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !now.sameNumbers(&done.st) {
+	now, err := e.c.r.sys.stat(l.dir, name, true)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !now.sameObject(&done.st) {
 		err = because(ErrChanged, "directory replaced or moved while it was emptied")
 	}
 	if err == nil && e.afford() {
