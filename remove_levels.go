@@ -252,6 +252,9 @@ func (e *emptying) shallow(top *emptyLevel, name string) error {
 		return nil
 	}
 	err := e.unlink(top, name, true)
+	if err != nil {
+		e.spent.Add(-1)
+	}
 	if notEmpty(err) {
 		e.finish(because(ErrTooLarge, "deeper than may be removed: "+top.at.to(name).path()))
 		return nil

@@ -217,3 +217,31 @@ func TestRemoveTreeCanceled(t *testing.T) {
 		})
 	})
 }
+
+// case 174: what cannot be removed at the greatest depth spends no budget, so the
+// rest is tried and told.
+func TestRemoveTreeBudgetOfWhatStays(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		eachRemover(t, func(t *testing.T, o TreeLimits) {
+			for _, dir := range []string{"m1", "m2", "m3"} {
+				must(t, os.MkdirAll(base+"/root/tree/"+dir, 0o755))
+			}
+			must(t, os.WriteFile(base+"/root/tree/f", nil, 0o644))
+			real := r.sys
+			r.sys = &removeFault{real, func(name string, _ bool) error {
+				if name[0] == 'm' {
+					return syscall.EBUSY
+				}
+				return nil
+			}}
+			o.MaxDepth, o.MaxEntries = 1, 2
+			report, err := r.RemoveTree(t.Context(), "tree", o)
+			r.sys = real
+			want(t, "RemoveTree", err, syscall.EBUSY)
+			if errors.Is(err, ErrTooLarge) || report.Removed != 1 || len(report.Left) != 3 {
+				t.Errorf("%+v, %v", report, err)
+			}
+			must(t, r.RemoveAll("tree"))
+		})
+	})
+}

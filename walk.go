@@ -21,12 +21,15 @@ type WalkOptions struct {
 	Sorted bool
 	// MaxEntries limits how many names are read from directories, those that
 	// Filter passes over included. MaxDepth limits the depth of an entry; what is
-	// directly in the start has depth 1. Zero limits nothing.
+	// directly in the start has depth 1. A directory at MaxDepth is opened, and
+	// any name in it, which Filter is not asked about, is ErrTooLarge. Zero limits
+	// nothing.
 	MaxEntries int64
 	MaxDepth   int
 	// Truncate marks what a limit cut (Entry.Truncated) where the walk otherwise
-	// ends with ErrTooLarge: a directory at MaxDepth is not entered, and when
-	// MaxEntries are used up the walk ends with the directory it stood in.
+	// ends with ErrTooLarge: a directory at MaxDepth is not opened, and marked
+	// even if it is empty, and when MaxEntries are used up the walk ends with the
+	// directory it stood in.
 	Truncate bool
 	// Filter decides on each entry before it is seen. With several workers it is
 	// called from several goroutines.
@@ -111,8 +114,8 @@ func (e Entry) IsDir() bool { return e.mode.IsDir() }
 // Type is the type of the entry. It is fs.ModeIrregular where it is not known.
 func (e Entry) Type() fs.FileMode { return e.mode }
 
-// Truncated tells that a limit kept the walk from seeing all that is in this
-// directory.
+// Truncated tells that a limit or a grant kept the walk from seeing all that is
+// in this directory, or whether anything is.
 func (e Entry) Truncated() bool { return e.cut }
 
 func (e Entry) String() string { return fs.FormatDirEntry(e) }

@@ -110,3 +110,48 @@ func TestWalkDirSkipsDenied(t *testing.T) {
 		})
 	})
 }
+
+// case 174: MaxDepth is about what is beyond it; an empty directory there has
+// nothing that is.
+func TestWalkDepthOfEmptyDirectory(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		must(t, os.MkdirAll(base+"/root/w/a/empty", 0o755))
+		must(t, os.Mkdir(base+"/root/w/b", 0o755))
+		eachWorkers(t, func(t *testing.T, o WalkOptions) {
+			for _, o.Sorted = range []bool{false, true} {
+				o.MaxDepth, o.MaxEntries = 2, 3
+				wantPaths(t, "at the limit", walked(t, r, "w", o), "w/a", "w/a/empty", "w/b")
+				o.Truncate = true
+				wantPaths(t, "not looked into", walked(t, r, "w", o), "w/a", "w/a/empty (cut)", "w/b")
+				o.Truncate, o.MaxDepth, o.InlineErrors = false, 1, true
+				if got := walked(t, r, "w", o); !slices.Contains(got, "w/a: too-large") {
+					t.Errorf("beyond the limit: %q", got)
+				}
+			}
+			for depth, fits := range map[int]bool{1: false, 2: true} {
+				report, err := r.CopyTree(t.Context(), "copy", r, "w", TreeCopyOptions{MaxDepth: depth, Workers: o.Workers})
+				if want := map[bool]error{false: ErrTooLarge}[fits]; !errors.Is(err, want) || fits && report.Dirs != 3 {
+					t.Errorf("copy to depth %d: %+v, %v", depth, report, err)
+				}
+				must(t, r.RemoveAll("copy"))
+			}
+			_, err := r.RemoveTree(t.Context(), "w", TreeLimits{MaxDepth: 1, Workers: o.Workers})
+			want(t, "RemoveTree", err, ErrTooLarge)
+			must(t, os.MkdirAll(base+"/root/w/a/empty", 0o755))
+			must(t, os.MkdirAll(base+"/root/w/b", 0o755))
+		})
+	})
+}
+
+// A directory at MaxDepth that cannot be opened is the error that it is anywhere.
+func TestWalkDepthOfShutDirectory(t *testing.T) {
+	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
+		must(t, os.MkdirAll(base+"/root/w/a/shut/x", 0o755))
+		r.beneath = nil
+		hook(r, answers(map[string]error{"open shut": fs.ErrPermission}))
+		eachWorkers(t, func(t *testing.T, o WalkOptions) {
+			o.MaxDepth, o.InlineErrors = 2, true
+			wantPaths(t, "walk", walked(t, r, "w", o), "w/a", "w/a/shut", "w/a/shut: permission")
+		})
+	})
+}

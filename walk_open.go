@@ -123,6 +123,9 @@ func (w *walking) note(err error) {
 	}
 }
 
+// deepest reports whether nothing may be below a directory at this depth.
+func (w *walking) deepest(depth int) bool { return w.o.MaxDepth > 0 && depth >= w.o.MaxDepth }
+
 // fatal reports whether the walk ends with this error.
 func (w *walking) fatal(err error) bool {
 	return !w.o.InlineErrors || errors.Is(err, errBudget) || w.canceled() != nil

@@ -126,7 +126,7 @@ func (s *strand) consider(top *walkLevel, de direntry) (e Entry, err error, seen
 		}
 	}
 	enter := step <= WalkSkip && (e.mode.IsDir() || w.o.FollowLinks && e.mode&fs.ModeSymlink != 0)
-	if enter && w.o.MaxDepth > 0 && e.Depth() >= w.o.MaxDepth && w.o.Truncate {
+	if enter && w.o.Truncate && w.deepest(e.Depth()) {
 		e.cut, enter = e.mode.IsDir(), false
 	}
 	if enter && e.dir.at.name(e.name).admit() != nil {
@@ -152,12 +152,8 @@ func (s *strand) skip(e Entry) {
 // descend opens a directory and makes it the last level. What has vanished is
 // no error, nor is a link that leads to no directory.
 func (s *strand) descend(e Entry) error {
-	if s.w.o.MaxDepth > 0 && e.Depth() >= s.w.o.MaxDepth {
-		if !e.mode.IsDir() {
-			return nil
-		}
-		s.over = true
-		return errBudget
+	if !e.mode.IsDir() && s.w.deepest(e.Depth()) {
+		return nil
 	}
 	h, at, err := s.w.openDir(e)
 	if errors.Is(err, fs.ErrNotExist) || err == errSeen {
@@ -186,6 +182,10 @@ func (s *strand) refill(top *walkLevel) error {
 		return s.ascend()
 	}
 	more := s.list(top)
+	if len(top.pending) > 0 && s.w.deepest(top.dir.depth) {
+		s.over = true
+		return errBudget
+	}
 	limit := s.w.o.MaxEntries
 	for s.w.o.Sorted && more && (limit == 0 || int64(len(top.pending)) <= limit) {
 		more = s.list(top)
