@@ -1,6 +1,7 @@
 package caproot
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -36,6 +37,7 @@ type call struct {
 	place
 	noFollow bool         // a link in the last component is refused whatever the rule
 	fresh    bool         // the caller wants a new file, and a link is none
+	held     int          // directories that a walk may hold; 0: maxHeld
 	g        *grantedCall // nil when the root is not a grant
 }
 
@@ -202,7 +204,7 @@ func (c *call) walker() walker {
 	p := &c.r.policy
 	w := walker{
 		sys: c.r.sys, root: c.r.dir, stay: p.Mounts == MountsStay, mount: c.r.mount,
-		profile: p.Names, links: c.links(),
+		profile: p.Names, links: c.links(), held: cmp.Or(c.held, maxHeld),
 	}
 	if c.r.deny != nil {
 		w.deny = &denyTrail{c.r.deny.list, []denyAt{c.r.deny.start}}

@@ -14,7 +14,7 @@ const (
 	maxLinks   = 40      // MAXSYMLINKS of Linux (include/linux/namei.h)
 	maxSteps   = 1 << 16 // components, those of link targets included
 	maxPending = 1 << 18 // bytes of path still to walk after a link was spliced in
-	maxHeld    = 48      // ancestors held open; an older one is found again by name
+	maxHeld    = 48      // ancestors held open, at most; an older one is found again by name
 	maxRaces   = 256     // retries when the file system changes under a resolution
 )
 
@@ -36,6 +36,7 @@ type walker struct {
 	mount   uint64 // of the root
 	profile pathsafe.Profile
 	links   LinkRule
+	held    int         // ancestors held open
 	making  bool        // missing directories are made
 	makeDir fs.FileMode // with this mode,
 	exact   bool        // whatever the umask,
@@ -141,8 +142,8 @@ func (w *walker) push(dir handle, name string) error {
 			return err
 		}
 	}
-	if w.depth >= maxHeld {
-		if old := w.at(w.depth - maxHeld); old.dir != noHandle {
+	if w.depth >= w.held {
+		if old := w.at(w.depth - w.held); old.dir != noHandle {
 			w.sys.close(old.dir)
 			old.dir = noHandle
 		}

@@ -35,9 +35,13 @@ type WalkOptions struct {
 	// called from several goroutines.
 	Filter func(Entry) WalkStep
 	// FollowLinks enters directories that symbolic links lead to, as far as
-	// Policy.Links follows. Each directory is entered once, and none that is above
-	// the start. It keeps the identity of every directory in memory. At MaxDepth
-	// no link is followed.
+	// Policy.Links follows. Each directory is entered once, through whichever link
+	// or mount is met first, and none that is on the way from the root to the
+	// start. It keeps the device, number and time of birth of every directory in
+	// memory: a file system that gives a directory others while it is walked (one
+	// of overlay that is copied up) may have it entered again, one that tells no
+	// times of birth a new directory taken for a removed one and passed over. At
+	// MaxDepth no link is followed.
 	FollowLinks bool
 	// Mounts MountsCross enters mount points, if the policy crosses them too.
 	// Otherwise one is ErrMount.

@@ -92,23 +92,23 @@ func (w *walking) markAncestors(start *status) error {
 	}
 }
 
-// visited remembers the directories that a walk entered. The birth time tells
-// a directory from a later one under its number.
+// visited remembers the directories that a walk entered, whatever mount they
+// were seen on. The birth time tells a directory from a later one under its number.
 type visited struct {
 	mu  sync.Mutex
 	set map[visit]bool
 }
 
 type visit struct {
-	dev, ino, mount uint64
-	birth           stamp
+	dev, ino uint64
+	birth    stamp
 }
 
 // first reports whether the directory was not entered before.
 func (v *visited) first(st *status) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	key := visit{st.dev, st.ino, st.mount, st.birth}
+	key := visit{st.dev, st.ino, st.birth}
 	if v.set[key] {
 		return false
 	}
@@ -121,6 +121,15 @@ func (w *walking) note(err error) {
 	if g := w.c.g; err != nil && g != nil && g.outcome == nil {
 		g.outcome = cause(err)
 	}
+}
+
+// held is how many directories a strand holds; one that follows links leaves as
+// many to the way along a link.
+func (w *walking) held() int {
+	if w.seen != nil {
+		return maxHeld / 2
+	}
+	return maxHeld
 }
 
 // deepest reports whether nothing may be below a directory at this depth.
@@ -206,7 +215,7 @@ func (w *walking) sameMount(h handle) error {
 // openPath resolves a path of the walk from the root, which links need. Several
 // workers may do so: each has a call of its own.
 func (w *walking) openPath(path string) (h handle, at denyAt, err error) {
-	c := call{r: w.c.r, verb: w.c.verb, name: path}
+	c := call{r: w.c.r, verb: w.c.verb, name: path, held: w.held()}
 	if w.c.g != nil {
 		c.g = new(grantedCall)
 	}

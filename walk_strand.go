@@ -8,7 +8,7 @@ import (
 )
 
 // strand is one way depth first through a tree or a part of it. It holds the
-// last maxHeld directories of its way; an older one is listed to its end and
+// last directories of its way, a fixed number; an older one is listed to its end and
 // let go, and found again as the parent of its child.
 type strand struct {
 	w       *walking
@@ -222,7 +222,7 @@ func (s *strand) list(l *walkLevel) (more bool) {
 // letGo closes the oldest directory held when there are too many. Its listing
 // is read to the end first: where one stood in it means nothing to a new handle.
 func (s *strand) letGo() {
-	n := len(s.levels) - maxHeld
+	n := len(s.levels) - s.w.held()
 	if n < 0 || s.levels[n].gone {
 		return
 	}

@@ -124,7 +124,7 @@ func (b *withholding) add(name string) error {
 	if !shape.DotDot {
 		b.text(shape.Path)
 	}
-	w := walker{sys: b.r.sys, root: b.r.dir, profile: p.Names, links: max(LinksFollow, p.Links, p.MutationLinks)}
+	w := walker{sys: b.r.sys, root: b.r.dir, profile: p.Names, links: max(LinksFollow, p.Links, p.MutationLinks), held: maxHeld}
 	defer w.close()
 	w.rest = shape.Path
 	for range maxSteps {
