@@ -166,7 +166,7 @@ func (t *treeCopy) symlink(e Entry, name string) error {
 
 // dir makes a directory that its owner can fill, whatever its mode will be.
 func (t *treeCopy) dir(e Entry, name string) error {
-	later := dirMode{name: name, mode: 0o700}
+	later := dirMode{of: e, mode: 0o700}
 	st, err := e.look()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -217,7 +217,7 @@ func (r *Root) finishDir(d dirMode) error {
 		return err
 	}
 	defer c.end()
-	h, err := c.open(pathOnly|directoryOnly, 0)
+	h, err := c.openMade()
 	if err != nil {
 		return c.fail(err)
 	}
@@ -230,6 +230,23 @@ func (r *Root) finishDir(d dirMode) error {
 		err = d.give(r.sys, h)
 	}
 	return c.fail(err)
+}
+
+// openMade opens a directory that the copy made, and never follows a link.
+func (c *call) openMade() (handle, error) {
+	if !c.nearby() {
+		return c.open(pathOnly|directoryOnly, 0)
+	}
+	if err := c.toParent(); err != nil {
+		return noHandle, err
+	}
+	h, err := c.openLeaf(pathOnly | directoryOnly)
+	if err == nil {
+		if _, err = c.positionOf(h); err != nil {
+			c.r.sys.close(h)
+		}
+	}
+	return h, err
 }
 
 func (d *dirMode) give(sys system, dir handle) error {

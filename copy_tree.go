@@ -83,6 +83,13 @@ type CopyReport struct {
 // The source is walked through handles, and no link below either directory is
 // followed, whatever the policies say. Entries that vanish meanwhile are passed
 // over, and one that is renamed meanwhile may be missed or copied under both names.
+// The copy holds at most 32 directories of its own, those it works in that are more
+// than 32 below name, and makes what is in them relative to these: one that is moved
+// meanwhile gets what is copied into it where it is then, as the walk of the source
+// goes on in one. Under KernelAtomic each name is resolved whole, so that a path
+// too long for the kernel is an error. The time a copy takes grows with the number
+// of entries and with the length of their paths, which are told; with LinksKeep a
+// further name far from the first costs the way between them.
 // Stages (Sweep tells their form) are left out, those of dead processes too.
 //
 // It returns ErrChanged when a file changes while it is copied, and ErrName, with
@@ -146,7 +153,8 @@ type treeCopy struct {
 
 // dirMode is a directory whose mode is set when everything is in it.
 type dirMode struct {
-	name string
+	of   Entry  // of the source
+	name string // when it is finished
 	mode fs.FileMode
 	like *status // when it is moved: whose owner and times it gets
 }
@@ -162,6 +170,11 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 	}
 	defer src.leave()
 	t.o.File.source, t.to.fills = src.tenure, true
+	t.to.near = &nearDirs{}
+	defer func() {
+		t.to.near.close(t.to.sys)
+		t.to.near = nil
+	}()
 	defer t.names.letGo()
 	defer t.files.Wait() // the workers use what the caller closes when a callback panics
 	for e, err := range src.Walk(t.ctx, srcName, walk) {
@@ -182,6 +195,7 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 	t.files.Wait()
 	// The deepest first: a mode may take the way to what is below.
 	for _, d := range slices.Backward(t.modes) {
+		d.name = d.of.Path()[t.start:]
 		if err := t.to.finishDir(d); err != nil && !t.left(d.name, cause(err)) {
 			break
 		}

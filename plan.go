@@ -242,6 +242,9 @@ func (c *call) toParent() error {
 		}
 		return c.admitLeaf()
 	}
+	if c.nearby() {
+		return c.toNear()
+	}
 	if c.r.beneath != nil && c.r.deny == nil && !(c.traced() && c.shape.DotDot) {
 		rule := c.beneathRule()
 		if c.traced() {

@@ -32,10 +32,11 @@ type Root struct {
 	mount   uint64
 	life    lifetime
 	tenure  *tenure
-	deny    *denied // nil when nothing is denied
-	carries bool    // names of stages may be made: a tree is moved here
-	fills   bool    // a copy is made here, whose directories may be there
-	below   string  // canonical path below the grant's directory
+	deny    *denied   // nil when nothing is denied
+	carries bool      // names of stages may be made: a tree is moved here
+	fills   bool      // a copy is made here, whose directories may be there
+	near    *nearDirs // of a copy that is made here
+	below   string    // canonical path below the grant's directory
 	cleanup runtime.Cleanup
 	id      atomic.Pointer[identity.ID] // of the directory, once known
 }
