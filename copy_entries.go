@@ -80,10 +80,12 @@ func (t *treeCopy) file(e Entry, f *copySource, name string) error {
 // caller, who can recover from a panic of what is called back.
 func (t *treeCopy) work(e Entry, f *copySource, name string, first *firstName, mine bool) {
 	defer t.drop(e, f)
+	if mine {
+		defer close(first.done) // also when a callback ends the goroutine
+	}
 	err := t.fill(f, name, first, mine)
 	if mine {
 		first.ok = err == nil
-		close(first.done)
 	}
 	switch {
 	case errors.Is(err, errOverQuota):

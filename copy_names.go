@@ -63,11 +63,13 @@ func (n *firstNames) prove(first *firstName, f *copySource) identity.Verdict {
 		if err != nil {
 			return identity.Unknown
 		}
-		v, _ := identity.Compare(first.id, id)
-		return v
+		if v, _ := identity.Compare(first.id, id); v != identity.Same {
+			return v
+		}
 	}
-	if first.left--; first.left == 0 {
+	if first.left--; first.left == 0 { // a further one would have changed the file
 		n.unpin(first)
+		delete(n.all, [2]uint64{first.st.dev, first.st.ino})
 	}
 	return identity.Same
 }
@@ -99,12 +101,11 @@ func (n *firstNames) add(f *copySource, name string) *firstName {
 	return first
 }
 
-// unpin lets go of the source of a first name that has all its names, or none.
+// unpin lets go of the source of a first name that is not asked for any more.
 func (n *firstNames) unpin(first *firstName) {
 	for i, p := range n.pins {
 		if p == first {
 			n.pins = slices.Delete(n.pins, i, i+1)
-			first.id, _ = n.sys.identify(first.pin) // it may get further names yet
 			n.sys.close(first.pin)
 			first.pin = noHandle
 			return

@@ -33,7 +33,8 @@ const (
 	// somebody gives the file or takes from it, or a new mode, changes it too. Proof
 	// is that the copy has had the file open since, as it has up to 64 files with
 	// names to come, or what Receipt.Compare takes for proof (a handle of the kernel
-	// or a generation). Without either a move is ErrUnsupported.
+	// or a generation). Without either a move is ErrUnsupported. The other end is not
+	// proved: the name is one more of whatever the first copy's name leads to.
 	LinksKeep
 )
 

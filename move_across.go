@@ -2,6 +2,7 @@ package caproot
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"strings"
@@ -29,7 +30,7 @@ func moveAcross(from, to *call, st *status, o *MoveOptions) (identity.Receipt, e
 		// A directory is never replaced; what is there decides, in one step.
 		o.Replace = false
 	}
-	took := &manifest{entries: map[string]status{}, names: map[[2]uint64]namesLeft{}}
+	took := &manifest{entries: map[pathSum]status{}, names: map[[2]uint64]namesLeft{}}
 	var receipt identity.Receipt
 	var err error
 	switch {
@@ -105,7 +106,9 @@ func copyLinkAcross(from, to *call, took *manifest, o *MoveOptions) (receipt ide
 		return receipt, err
 	}
 	defer func() { err = stage.end(err) }()
-	stage.lost = alikeLink(sys, stage.h, &stage.st, &st)
+	if err = stage.like(&st); err != nil {
+		return receipt, err
+	}
 	return stage.give(o)
 }
 
@@ -141,10 +144,6 @@ func (c *call) copyTreeAcross(stage *moveStage, took *manifest, o *MoveOptions) 
 		File:     CopyOptions{PutOptions: PutOptions{Durability: o.Durability, NoReplace: true}, KeepTimes: true, moving: true},
 		Symlinks: LinksKeep, Hardlinks: LinksKeep,
 	}}
-	defer func() {
-		stage.charged.Files += t.report.Files + t.report.Dirs + t.report.Links
-		stage.charged.Bytes += t.report.Bytes
-	}()
 	if err := t.run(c.r, joinCanonical(c.parent, c.leaf)); err != nil {
 		return err
 	}
@@ -176,10 +175,13 @@ type admitter interface {
 	admit(sys system, dir handle, path []string) (went func(bool), err error)
 }
 
-// manifest is what was copied of a tree, by names below its top.
+// pathSum stands for a name below the top of a tree, which may be long.
+type pathSum [sha256.Size]byte
+
+// manifest is what was copied of a tree.
 type manifest struct {
 	mu      sync.Mutex
-	entries map[string]status
+	entries map[pathSum]status
 	names   map[[2]uint64]namesLeft // of files with several
 }
 
@@ -197,7 +199,7 @@ func (m *manifest) add(name string, st *status) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entries[name] = *st
+	m.entries[sha256.Sum256([]byte(name))] = *st
 	if st.nlink > 1 && !st.isDir() {
 		key := [2]uint64{st.dev, st.ino}
 		if _, seen := m.names[key]; !seen { // its content was copied then
@@ -245,7 +247,7 @@ func (m *manifest) lessOne(st *status) {
 func (m *manifest) compare(now *status, path string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	was, copied := m.entries[path]
+	was, copied := m.entries[sha256.Sum256([]byte(path))]
 	left, several := m.names[[2]uint64{now.dev, now.ino}]
 	if !several {
 		left = namesLeft{was.nlink, was.ctime}

@@ -14,13 +14,13 @@ import (
 // under a stage's name beside its target. It is held open, so that its numbers are
 // no other object's.
 type moveStage struct {
-	to      *call
-	name    string
-	h       handle
-	st      status
-	charged Budget // for what is in it, itself included if it is a directory
-	given   bool   // it has the target's name
-	lost    []string
+	to    *call
+	name  string
+	h     handle
+	st    status
+	spent *ledger // for what is in it; nil without a budget
+	given bool    // it has the target's name
+	lost  []string
 }
 
 var errStageReplaced = because(ErrChanged, "the stage was replaced")
@@ -65,7 +65,7 @@ func (s *moveStage) isNew(target string) error {
 	sys := s.to.r.sys
 	if !s.st.isDir() {
 		text, err := sys.readlink(s.to.dir, s.name)
-		if err != nil || text != target {
+		if err != nil || text != target || s.st.nlink != 1 {
 			return errStageReplaced
 		}
 		return nil
@@ -101,14 +101,13 @@ func (c *call) makeDirStage() (*moveStage, error) {
 		return nil, err
 	}
 	if err := c.r.sys.mkdir(c.dir, name, 0o700); err != nil {
-		return nil, err
+		return nil, in.dropLost(name, "", err)
 	}
 	in.keep()
 	s, err := c.openStage(name, "", true)
 	if err != nil {
 		return nil, c.dropUnheld(name, "", err)
 	}
-	s.charged.Files = 1
 	return s, nil
 }
 
@@ -119,7 +118,7 @@ func (c *call) makeLinkStage(target string) (*moveStage, error) {
 	}
 	name := newStageName()
 	if err := c.r.sys.symlink(target, c.dir, name); err != nil {
-		return nil, err
+		return nil, c.dropLost(name, target, err)
 	}
 	s, err := c.openStage(name, target, false)
 	if err != nil {
@@ -142,6 +141,16 @@ func (c *call) dropUnheld(name, target string, err error) error {
 	return err
 }
 
+// dropLost is for an err of the call that makes a stage, which a server may have
+// carried out all the same.
+func (c *call) dropLost(name, target string, err error) error {
+	if _, serr := c.r.sys.stat(c.dir, name, false); errors.Is(serr, fs.ErrNotExist) {
+		return err
+	}
+	c.keep()
+	return c.dropUnheld(name, target, err)
+}
+
 // root is the directory as a Root, in which names of stages may be made too.
 func (s *moveStage) root() (*Root, error) {
 	r := s.to.r
@@ -150,9 +159,18 @@ func (s *moveStage) root() (*Root, error) {
 		return nil, err
 	}
 	in := s.to.at(s.name)
-	into, err := in.subRoot(h, in.canonical(), r.policy, r.tenure)
+	t := r.tenure
+	if t.ledger != nil {
+		// A grant without limits of its own, to know what the move spends.
+		s.spent = newLedger(t.ledger, Budget{NoLimit, NoLimit})
+		t = &tenure{parent: t, ledger: s.spent, at: under(r.below, in.reached()), asks: t.asks, told: t.told}
+	}
+	into, err := in.subRoot(h, in.canonical(), r.policy, t)
 	if err != nil {
 		return nil, err
+	}
+	if t != r.tenure {
+		into.below = ""
 	}
 	into.carries = true
 	into.policy.Links, into.policy.MutationLinks, into.policy.LinkTargets = LinksRefuse, LinksRefuse, TargetsAny
@@ -204,11 +222,33 @@ func (s *moveStage) named() error {
 	return err
 }
 
+// alone is named, and of a link that nobody has given it a further name.
+func (s *moveStage) alone() error {
+	err := s.named()
+	if err != nil || s.st.isDir() {
+		return err
+	}
+	now, err := s.to.r.sys.stat(s.h, "", false)
+	if err == nil && now.nlink != 1 {
+		err = errStageReplaced
+	}
+	return err
+}
+
+// like gives a link the owner and times of the one that is moved.
+func (s *moveStage) like(st *status) error {
+	if err := s.alone(); err != nil {
+		return err
+	}
+	s.lost = alikeLink(s.to.r.sys, s.h, &s.st, st)
+	return nil
+}
+
 // give gives the stage the target's name.
 func (s *moveStage) give(o *MoveOptions) (receipt identity.Receipt, err error) {
 	to := s.to
 	if err = to.permit(StepPublish, 0); err == nil {
-		err = s.named()
+		err = s.alone()
 	}
 	if err != nil {
 		return receipt, err
@@ -222,7 +262,7 @@ func (s *moveStage) give(o *MoveOptions) (receipt identity.Receipt, err error) {
 	}
 	// RACE: the name may have been given to another object after the look.
 	now, err := to.r.sys.stat(to.dir, to.leaf, false)
-	if err == nil && !now.sameNumbers(&s.st) {
+	if err == nil && (!now.sameNumbers(&s.st) || s.named() == nil) { // rename(2) does nothing for two names of one object
 		return receipt, errStageReplaced
 	}
 	s.given = true
@@ -291,8 +331,19 @@ func (s *moveStage) removeTree() error {
 		m.only = &back
 	}
 	err := m.outcome(m.tree(&s.st))
-	to.r.tenure.ledger.refund(back.within(s.charged))
+	to.r.tenure.ledger.refund(back.within(s.charged()))
 	return err
+}
+
+// charged is what the move has spent for the directory and what is in it.
+func (s *moveStage) charged() Budget {
+	b := Budget{Files: 1}
+	if s.spent != nil {
+		s.spent.mu.Lock()
+		defer s.spent.mu.Unlock()
+		b.Bytes, b.Files = s.spent.spent.Bytes, b.Files+s.spent.spent.Files
+	}
+	return b
 }
 
 // refunds count what a removal takes away: names, and the content of files that
