@@ -49,7 +49,9 @@ type TreeCopyOptions struct {
 	Hardlinks LinkCopy
 	// MaxEntries, MaxDepth and MaxBytes limit the whole. What goes beyond is
 	// ErrTooLarge and ends the copy. MaxBytes is of the content of the files that
-	// are made: a file of which further names are kept counts once.
+	// are made: a file of which further names are kept counts once. A file whose
+	// size is not told (procfs) is refused too while those that are copied beside
+	// it hold the rest, though one of them may fail.
 	MaxEntries int64
 	MaxDepth   int
 	MaxBytes   int64

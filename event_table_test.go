@@ -110,11 +110,15 @@ var eventCases = map[string]struct {
 		}
 	}, "failed walk no not-exist"},
 	"WalkDir without function": {func(t *testing.T, g *witness) { g.WalkDir("dir", nil) }, "refused walk dir option"},
-	"Grant":                    {func(t *testing.T, g *witness) { s, err := g.Grant("dir", Grant{}); must(t, err); s.Close() }, "granted grant "},
-	"Grant of nothing":         {func(t *testing.T, g *witness) { g.Grant("no", Grant{}) }, "failed grant no not-exist"},
-	"Grant, odd policy":        {func(t *testing.T, g *witness) { g.Grant(".", Grant{Policy: Policy{MaxReadBytes: -1}}) }, "refused grant . option"},
-	"Identity":                 {func(t *testing.T, g *witness) { g.Identity() }, "done identity ."},
-	"Identity, revoked":        {func(t *testing.T, g *witness) { g.Revoke(); g.Identity() }, "revoked revoke |refused identity . revoked"},
+	"Grant": {func(t *testing.T, g *witness) {
+		s, err := g.Grant("dir", Grant{Policy: Policy{Containment: Walked}})
+		must(t, err)
+		s.Close()
+	}, "granted grant "},
+	"Grant of nothing":  {func(t *testing.T, g *witness) { g.Grant("no", Grant{}) }, "failed grant no not-exist"},
+	"Grant, odd policy": {func(t *testing.T, g *witness) { g.Grant(".", Grant{Policy: Policy{MaxReadBytes: -1}}) }, "refused grant . option"},
+	"Identity":          {func(t *testing.T, g *witness) { g.Identity() }, "done identity ."},
+	"Identity, revoked": {func(t *testing.T, g *witness) { g.Revoke(); g.Identity() }, "revoked revoke |refused identity . revoked"},
 	"Filter panics": {func(t *testing.T, g *witness) {
 		defer func() { recover() }()
 		for range g.Walk(t.Context(), "dir", WalkOptions{Filter: func(Entry) WalkStep { panic("filter") }}) {

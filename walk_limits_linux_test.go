@@ -115,7 +115,7 @@ func TestWalkMillion(t *testing.T) {
 	}
 }
 
-// walkFlat walks as many names, and more memory than before is never held.
+// walkFlat walks as many names, and 4 MiB more than before are never held.
 func walkFlat(t *testing.T, r *Root, o WalkOptions, names int) {
 	t.Helper()
 	runtime.GC()
