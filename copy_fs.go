@@ -32,7 +32,7 @@ func (r *Root) CopyFS(dir string, fsys fs.FS) error {
 	if fsys == nil {
 		return c.fail(errNoSource)
 	}
-	if top, known, proved := topOf(fsys); known {
+	if top, known, proved := r.topOf(fsys); known {
 		if err := r.notBelow(dir, top, proved); err != nil {
 			return c.fail(err)
 		}
@@ -66,20 +66,22 @@ func (r *Root) CopyFS(dir string, fsys fs.FS) error {
 
 // topOf has the numbers of the directory that fsys is of. They are proved by one
 // that is open, which nobody has who may not know them.
-func topOf(fsys fs.FS) (top [2]uint64, known, proved bool) {
+func (r *Root) topOf(fsys fs.FS) (top [2]uint64, known, proved bool) {
 	f, err := fsys.Open(".")
 	if err != nil {
 		return top, false, false
 	}
 	defer f.Close()
+	if f, isFile := f.(*os.File); isFile { // whose FileInfo has no numbers on Windows
+		c := call{r: r}
+		st, err := c.statFile(f)
+		return [2]uint64{st.dev, st.ino}, err == nil, true
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return top, false, false
 	}
-	switch f.(type) {
-	case *os.File, *File:
-		proved = true
-	}
+	_, proved = f.(*File)
 	top, known = numbers(info)
 	return top, known, proved
 }

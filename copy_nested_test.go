@@ -1,6 +1,7 @@
 package caproot
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -20,6 +21,7 @@ func TestCopyIntoSourceEverywhere(t *testing.T) {
 		_, err := r.CopyTree(t.Context(), to, r, "dir", TreeCopyOptions{})
 		want(t, "CopyTree "+to, err, ErrName)
 		want(t, "CopyFS "+to, r.CopyFS(to, from.FS()), ErrName)
+		want(t, "CopyFS of DirFS "+to, r.CopyFS(to, os.DirFS(filepath.Join(dir, "dir"))), ErrName)
 	}
 	_, err = sub.CopyTree(t.Context(), "new", r, ".", TreeCopyOptions{})
 	want(t, "CopyTree from above", err, ErrName)

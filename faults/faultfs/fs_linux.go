@@ -103,13 +103,23 @@ func (f *FS) Mount(point string) (unmount func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	go s.Serve()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		s.Serve()
+	}()
 	if err := s.WaitMount(); err != nil {
 		return nil, fmt.Errorf("mount: %w", err)
 	}
 	// By force, because who has a file open here and ends would wait for a server
 	// that is ending too.
-	return func() { syscall.Unmount(point, syscall.MNT_FORCE|syscall.MNT_DETACH) }, nil
+	return func() {
+		syscall.Unmount(point, syscall.MNT_FORCE|syscall.MNT_DETACH)
+		select { // the server closes its descriptor, unless a rule holds a request
+		case <-served:
+		case <-time.After(5 * time.Second):
+		}
+	}, nil
 }
 
 // Set puts a rule in force, nil for none, and counts and logs from anew.
