@@ -34,6 +34,9 @@ func (t *treeCopy) copy(e Entry) error {
 	e.dir.users.Add(1)
 	f := &copySource{sys: c.r.sys, h: h, limit: c.r.policy.MaxReadBytes, still: e.still}
 	err = f.look()
+	if err == nil && t.took != nil {
+		err = f.settle()
+	}
 	if c.note(err); err == nil {
 		err = t.file(e, f, name)
 	}
@@ -188,7 +191,7 @@ func (t *treeCopy) dir(e Entry, name string) error {
 		later.mode = modeAlone(e.dir.r.sys, e.dir.h, e.name, later.mode)
 	}
 	err = t.to.Mkdir(name, 0o700)
-	if errors.Is(err, fs.ErrExist) {
+	if errors.Is(err, fs.ErrExist) && t.took == nil {
 		return nil // the directory that is there stays as it is
 	}
 	if err != nil {
@@ -213,7 +216,7 @@ func modeAlone(sys system, dir handle, name string, mode fs.FileMode) fs.FileMod
 
 // finishDir gives a directory that the copy made its mode, and to one that is
 // moved its owner and times.
-func (r *Root) finishDir(d dirMode) error {
+func (r *Root) finishDir(d dirMode, flush bool, lost *[]string) error {
 	var c call
 	if err := c.beginQuiet(r, &verbMkdir, d.name); err != nil {
 		return err
@@ -230,6 +233,9 @@ func (r *Root) finishDir(d dirMode) error {
 	}
 	if err == nil {
 		err = d.give(r.sys, h)
+	}
+	if err == nil && flush {
+		_, err = c.syncDir(h, DurabilityDir, lost)
 	}
 	return c.fail(err)
 }

@@ -47,6 +47,7 @@ func linkOver(from, to *call) error {
 		err = to.admitLinkOver(&st)
 	}
 	if err == nil {
+		from.judge(&st)
 		err = from.permitAt(StepLink, 1, &from.place, &to.place)
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package caproot
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // copySource is an open file that is copied.
@@ -114,6 +115,33 @@ func (f *copySource) look() (err error) {
 		err = ErrTooLarge
 	}
 	return err
+}
+
+// coarseTick is that of file systems that keep no fractions of a second: FAT keeps
+// every other one.
+const coarseTick = 2 * time.Second
+
+// settle waits until a change shows in the times of the source. The clock that files
+// are stamped by stands still between two ticks: within that of its last change a file
+// could be changed again, and look as it did.
+func (f *copySource) settle() error {
+	last, tick := f.st.ctime, fineTick()
+	if last == (stamp{}) {
+		last = f.st.mtime
+	}
+	if last.nsec == 0 {
+		tick = coarseTick
+	}
+	age := time.Since(last.time())
+	if age >= tick || age <= -tick {
+		return nil
+	}
+	time.Sleep(tick - max(age, 0))
+	before := f.st
+	if err := f.look(); err != nil || f.st.sameContent(&before) {
+		return err
+	}
+	return because(ErrChanged, "the source is being changed")
 }
 
 // unchanged looks again after the copy.

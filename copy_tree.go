@@ -135,18 +135,21 @@ func (r *Root) CopyTree(ctx context.Context, name string, src *Root, srcName str
 
 // treeCopy is a CopyTree at work.
 type treeCopy struct {
-	c     *call
-	ctx   context.Context
-	o     *TreeCopyOptions
-	to    *Root
-	at    string // name of to below the root that was asked
-	start int    // length of the source's own part of a path
-	slots chan struct{}
-	files sync.WaitGroup
-	modes []dirMode
-	took  *manifest // told what was copied; nil for nobody
-	quota *quota
-	names firstNames
+	c      *call
+	ctx    context.Context
+	o      *TreeCopyOptions
+	to     *Root
+	at     string // name of to below the root that was asked
+	start  int    // length of the source's own part of a path
+	slots  chan struct{}
+	files  sync.WaitGroup
+	modes  []dirMode
+	took   *manifest // told what was copied; nil for nobody
+	source *status   // of the directory that is copied, when that is held
+	flush  bool      // each directory that was made
+	lost   []string  // what the flushes could not give
+	quota  *quota
+	names  firstNames
 
 	mu     sync.Mutex // guards the rest, and the report
 	first  error
@@ -180,7 +183,7 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 	}()
 	defer t.names.letGo()
 	defer t.files.Wait() // the workers use what the caller closes when a callback panics
-	for e, err := range src.Walk(t.ctx, srcName, walk) {
+	for e, err := range src.walk(t.ctx, srcName, walk, t.source) {
 		if err != nil && (!t.o.GoOn || errors.Is(err, errBudget) || t.ctx.Err() != nil) {
 			t.end(cause(err))
 			break
@@ -199,7 +202,7 @@ func (t *treeCopy) run(src *Root, srcName string) error {
 	// The deepest first: a mode may take the way to what is below.
 	for _, d := range slices.Backward(t.modes) {
 		d.name = d.of.Path()[t.start:]
-		if err := t.to.finishDir(d); err != nil && !t.left(d.name, cause(err)) {
+		if err := t.to.finishDir(d, t.flush, &t.lost); err != nil && !t.left(d.name, cause(err)) {
 			break
 		}
 	}

@@ -215,13 +215,19 @@ func (c *call) admitNamed() error {
 		return err
 	}
 	defer c.r.sys.close(h)
-	if at, err = c.positionOf(h); err != nil {
-		return err
+	return c.admitHeld(h)
+}
+
+// admitHeld decides on an open object that the place names.
+func (c *call) admitHeld(h handle) error {
+	if c.r.deny == nil {
+		return nil
 	}
-	if c.verb.takes() && at.leads() {
-		return errWayThere
+	at, err := c.positionOf(h)
+	if err == nil && c.verb.takes() && at.leads() {
+		err = errWayThere
 	}
-	return nil
+	return err
 }
 
 // admitEntry decides on a name in a directory that was opened at the place.

@@ -30,6 +30,7 @@ type names interface {
 	// stat tells what name is; "" is dir itself. Only full asks for the mount
 	// and the birth time.
 	stat(dir handle, name string, full bool) (status, error)
+	// readlink gives the text of a link; "" is dir itself, where the system can.
 	readlink(dir handle, name string) (string, error)
 	// magic tells whether a link in dir with this text is a reference of the
 	// kernel's own, which leads elsewhere than the text says.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"runtime"
 )
 
 // Names of events. They are stable.
@@ -43,8 +44,8 @@ const (
 // system, those of a directory under the name of a stage.
 //
 // Grant is told as EventGranted, or if it fails as any other call. A call that a
-// panic of a callback ends is told as failed, but a publication by Stage, PutFrom or
-// CopyIn is then only given up. Not told is what a Root answers from memory: Name,
+// callback ends, by a panic or runtime.Goexit, is told as failed, but a publication by
+// Stage, PutFrom or CopyIn is then only given up. Not told is what a Root answers from memory: Name,
 // Policy, Numbers, Spent; nor are Close, Wait, and a Revoke after another.
 type Event struct {
 	Name string
@@ -111,8 +112,20 @@ func (t *tenure) tell(dir string, e Event) {
 	}
 }
 
-// errPanicked is the outcome of a call that a panic ended.
-var errPanicked = errors.New("a callback panicked")
+// The outcome of a call that a callback ended, with a panic or its goroutine.
+var (
+	errPanicked = errors.New("a callback panicked")
+	errExited   = errors.New("a callback ended the goroutine")
+)
+
+// exiting tells whether the deferred function that asks was called by
+// runtime.Goexit, which recover does not tell from a return.
+func exiting() bool {
+	var caller [1]uintptr
+	runtime.Callers(3, caller[:])
+	frame, _ := runtime.CallersFrames(caller[:]).Next()
+	return frame.Function == "runtime.Goexit"
+}
 
 // tells is true for a call that has observers, until they are told.
 func (c *call) tells() bool { return c.g != nil && !c.g.quiet && c.r.tenure.told }

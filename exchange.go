@@ -34,12 +34,12 @@ func exchange(from, to *call, o *MoveOptions) (receipt identity.Receipt, err err
 		return receipt, err
 	}
 	sys := from.r.sys
-	mine, first, err := from.hold(o)
+	mine, first, err := from.hold(o, false)
 	if err != nil {
 		return receipt, err
 	}
 	defer sys.close(mine)
-	other, second, err := to.hold(&MoveOptions{})
+	other, second, err := to.hold(&MoveOptions{}, false)
 	if err != nil {
 		return receipt, err
 	}
@@ -47,10 +47,10 @@ func exchange(from, to *call, o *MoveOptions) (receipt identity.Receipt, err err
 	if err := unreserved(from.leaf); err != nil {
 		return receipt, err
 	}
-	if err := from.admitRelink(&first, to); err != nil {
+	if err := from.admitRelink(mine, &first, to); err != nil {
 		return receipt, err
 	}
-	if err := to.admitRelink(&second, from); err != nil {
+	if err := to.admitRelink(other, &second, from); err != nil {
 		return receipt, err
 	}
 	if err := from.permitAt(StepRename, 0, &from.place, &to.place); err != nil {
@@ -77,13 +77,18 @@ func exchange(from, to *call, o *MoveOptions) (receipt identity.Receipt, err err
 	return receipt, err
 }
 
-// hold opens what the leaf names and decides on it as Move does.
-func (c *call) hold(o *MoveOptions) (h handle, st status, err error) {
+// hold opens what the leaf names and decides on it, for a move to a name that is a
+// directory's if toDir.
+func (c *call) hold(o *MoveOptions, toDir bool) (h handle, st status, err error) {
 	if h, err = c.openLeaf(pathOnly); err != nil {
 		return h, st, err
 	}
 	if st, err = c.r.sys.stat(h, "", false); err == nil {
-		err = c.admitMove(&st, o, h, false)
+		c.judge(&st)
+		err = c.admitHeld(h)
+	}
+	if err == nil {
+		err = c.admitMove(&st, o, h, toDir)
 	}
 	if err != nil {
 		c.r.sys.close(h)
@@ -91,11 +96,11 @@ func (c *call) hold(o *MoveOptions) (h handle, st status, err error) {
 	return h, st, err
 }
 
-// names sees that the leaf names an object that is held open.
+// names returns ErrChanged unless the leaf names an object that is held open.
 func (c *call) names(object *status) error {
 	now, err := c.r.sys.stat(c.dir, c.leaf, false)
 	if err != nil || !now.sameNumbers(object) {
-		return because(ErrChanged, "what was exchanged is not what was looked at")
+		return because(ErrChanged, "the name is not that of the object that was looked at")
 	}
 	return nil
 }

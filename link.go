@@ -40,6 +40,7 @@ func link(from, to *call) error {
 	if to.shape.MustDir {
 		return errNotDir
 	}
+	from.judge(&st)
 	if err := from.permitAt(StepLink, 1, &from.place, &to.place); err != nil {
 		return err
 	}
@@ -140,12 +141,12 @@ func leaves(dir, target string, p pathsafe.Profile) bool {
 // a directory's links is not looked at.
 //
 // RACE: the directory of the new place can be moved before the link is.
-func (c *call) admitRelink(st *status, to *call) error {
+func (c *call) admitRelink(link handle, st *status, to *call) error {
 	p := &c.r.policy
 	if !st.isLink() || p.LinkTargets != TargetsInside {
 		return nil
 	}
-	target, err := c.r.sys.readlink(c.dir, c.leaf)
+	target, err := c.linkText(link, st)
 	if err != nil {
 		return err
 	}
@@ -154,6 +155,23 @@ func (c *call) admitRelink(st *status, to *call) error {
 		return nil
 	}
 	return because(ErrEscape, "the link's target leaves the root from its new place")
+}
+
+// linkText is the text of an open link that the place names. It is read by the
+// handle where the system can, and else by the name.
+//
+// RACE: by the name, another link that has it just then is taken for this one.
+func (c *call) linkText(link handle, st *status) (string, error) {
+	if link != noHandle {
+		if text, err := c.r.sys.readlink(link, ""); err == nil {
+			return text, nil
+		}
+	}
+	text, err := c.r.sys.readlink(c.dir, c.leaf)
+	if err == nil {
+		err = c.names(st)
+	}
+	return text, err
 }
 
 // beginBoth begins a verb with two names.

@@ -92,20 +92,16 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 		return receipt, err
 	}
 	sys := from.r.sys
-	source, err := from.openLeaf(pathOnly)
+	source, st, err := from.hold(o, to.shape.MustDir)
 	if err != nil {
 		return receipt, err
 	}
 	defer sys.close(source)
-	st, err := sys.stat(source, "", false)
-	if err == nil {
-		err = from.admitMove(&st, o, source, to.shape.MustDir)
-	}
-	if err == nil && to.shape.MustDir {
+	if to.shape.MustDir {
 		err = to.refuseLink()
 	}
 	if err == nil {
-		err = from.admitRelink(&st, to)
+		err = from.admitRelink(source, &st, to)
 	}
 	if err != nil {
 		return receipt, err
@@ -116,7 +112,7 @@ func move(from, to *call, o *MoveOptions) (receipt identity.Receipt, err error) 
 	t := telling{op: "move", object: source, asked: from.durability(o.Durability)}
 	t.published, err = rename(from, to, &st, o)
 	if err == syscall.EXDEV && o.CrossDevice {
-		return moveAcross(from, to, &st, o)
+		return moveAcross(from, to, source, &st, o)
 	}
 	late := err
 	if err != nil && !moved(from, to, &st) {

@@ -15,7 +15,7 @@ import (
 
 // moveAcross moves to another file system: a copy is published whole under the
 // new name, then exactly what was copied is removed from the old.
-func moveAcross(from, to *call, st *status, o *MoveOptions) (identity.Receipt, error) {
+func moveAcross(from, to *call, source handle, st *status, o *MoveOptions) (identity.Receipt, error) {
 	r := from.r
 	if needs := Read | Remove | Create; r.policy.Rights&needs != needs {
 		return identity.Receipt{}, because(ErrPolicy, "a move to another file system needs Read, Create and Remove")
@@ -35,11 +35,11 @@ func moveAcross(from, to *call, st *status, o *MoveOptions) (identity.Receipt, e
 	var err error
 	switch {
 	case st.isDir():
-		receipt, err = copyDirAcross(from, to, took, o)
+		receipt, err = copyDirAcross(from, to, source, took, o)
 	case st.isLink():
-		receipt, err = copyLinkAcross(from, to, took, o)
+		receipt, err = copyLinkAcross(from, to, source, took, o)
 	case st.isRegular():
-		receipt, err = copyFileAcross(from, to, took, o)
+		receipt, err = copyFileAcross(from, to, st, took, o)
 	default:
 		err = ErrSpecial
 	}
@@ -67,18 +67,34 @@ func (c *call) admitUnmounted() error {
 	return err
 }
 
-func copyFileAcross(from, to *call, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
+// errSourceReplaced is the answer when the source's name has another object than
+// the one that the move decided on and holds.
+var errSourceReplaced = because(ErrChanged, "the source was replaced")
+
+func copyFileAcross(from, to *call, judged *status, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
 	sys := from.r.sys
 	h, err := from.openLeaf(forRead | nonBlocking)
+	if errors.Is(err, fs.ErrNotExist) || err != nil && maybeLink(err) {
+		err = errSourceReplaced
+	}
 	if err != nil {
 		return receipt, err
 	}
-	f := &copySource{sys: sys, h: h, limit: NoLimit, still: func(st *status) error {
+	f := &copySource{sys: sys, h: h, limit: from.r.policy.MaxReadBytes, still: func(st *status) error {
 		now, err := sys.stat(from.dir, from.leaf, false)
 		return sameSource(&now, st, err)
 	}}
 	defer f.Close()
-	if err := f.look(); err != nil {
+	if err = f.look(); !f.st.sameNumbers(judged) {
+		err = errSourceReplaced
+	}
+	if err == nil {
+		err = f.settle()
+	}
+	if err == nil && f.st.nlink > 1 && from.r.policy.Hardlinks == HardlinksRefuse {
+		err = ErrHardlink
+	}
+	if err != nil {
 		return receipt, err
 	}
 	took.add("", &f.st)
@@ -90,13 +106,13 @@ func copyFileAcross(from, to *call, took *manifest, o *MoveOptions) (receipt ide
 
 // copyLinkAcross makes the same link under a private name first: a symbolic
 // link has no content to wait for, but it may have a file to replace.
-func copyLinkAcross(from, to *call, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
-	sys := from.r.sys
-	st, err := sys.stat(from.dir, from.leaf, false)
+func copyLinkAcross(from, to *call, link handle, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
+	// First, so that a later change of the link is one of what was looked at.
+	st, err := from.r.sys.stat(link, "", false)
 	if err != nil {
 		return receipt, err
 	}
-	target, err := sys.readlink(from.dir, from.leaf)
+	target, err := from.linkText(link, &st)
 	if err != nil {
 		return receipt, err
 	}
@@ -113,7 +129,7 @@ func copyLinkAcross(from, to *call, took *manifest, o *MoveOptions) (receipt ide
 }
 
 // copyDirAcross copies a tree into a private directory beside the target.
-func copyDirAcross(from, to *call, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
+func copyDirAcross(from, to *call, source handle, took *manifest, o *MoveOptions) (receipt identity.Receipt, err error) {
 	if _, err := to.r.sys.stat(to.dir, to.leaf, false); err == nil {
 		return receipt, fs.ErrExist
 	}
@@ -122,33 +138,47 @@ func copyDirAcross(from, to *call, took *manifest, o *MoveOptions) (receipt iden
 		return receipt, err
 	}
 	defer func() { err = stage.end(err) }()
-	if err = from.copyTreeAcross(stage, took, o); err != nil {
+	if err = from.copyTreeAcross(stage, source, took, o); err != nil {
 		return receipt, err
 	}
 	return stage.give(o)
 }
 
-func (c *call) copyTreeAcross(stage *moveStage, took *manifest, o *MoveOptions) error {
-	to := stage.to
+func (c *call) copyTreeAcross(stage *moveStage, source handle, took *manifest, o *MoveOptions) error {
+	sys, to := c.r.sys, stage.to
 	into, err := stage.root()
 	if err != nil {
 		return err
 	}
 	defer into.Close()
-	top, err := c.leafStatus()
+	list, err := sys.open(source, ".", openForList, 0)
+	if err != nil {
+		return err
+	}
+	defer sys.close(list)
+	top, err := sys.stat(list, "", false)
 	if err != nil {
 		return err
 	}
 	took.add("", &top)
+	durability := to.durability(o.Durability)
+	flush := durability == DurabilityDir
+	if flush {
+		// Each directory is flushed once, when everything is in it.
+		durability = DurabilityFile
+		into.policy.Durability = durability
+	}
 	t := treeCopy{c: to, ctx: context.Background(), to: into, at: joinCanonical(to.parent, stage.name), slots: make(chan struct{}, 1), took: took, o: &TreeCopyOptions{
-		File:     CopyOptions{PutOptions: PutOptions{Durability: o.Durability, NoReplace: true}, KeepTimes: true, moving: true},
+		File:     CopyOptions{PutOptions: PutOptions{Durability: durability, NoReplace: true}, KeepTimes: true, moving: true},
 		Symlinks: LinksKeep, Hardlinks: LinksKeep,
-	}}
+	}, source: &top, flush: flush}
 	if err := t.run(c.r, joinCanonical(c.parent, c.leaf)); err != nil {
 		return err
 	}
-	mode := modeAlone(c.r.sys, c.dir, c.leaf, top.mode&allModes&to.r.policy.Modes)
-	return into.finishDir(dirMode{name: ".", mode: mode, like: &top})
+	mode := modeAlone(sys, list, "", top.mode&allModes&to.r.policy.Modes)
+	err = into.finishDir(dirMode{name: ".", mode: mode, like: &top}, t.flush, &t.lost)
+	stage.lost = append(stage.lost, t.lost...)
+	return err
 }
 
 // retireAll removes what was copied from under the old name, and nothing else.
@@ -156,7 +186,11 @@ func (c *call) retireAll(st *status, took *manifest) error {
 	m := removal{c: c, only: took, stay: true}
 	m.top = (&trail{name: c.parent, depth: -1}).to(c.leaf)
 	if st.isDir() {
-		return m.outcome(m.tree(st))
+		err := m.tree(st)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errVanishedCopied
+		}
+		return m.outcome(err)
 	}
 	if err := c.permit(StepRemove, 0); err != nil {
 		return err
@@ -168,6 +202,8 @@ func (c *call) retireAll(st *status, took *manifest) error {
 	went(err == nil)
 	return err
 }
+
+var errVanishedCopied = because(ErrChanged, "it vanished after it was copied")
 
 // admitter decides on each name before it is removed. The caller tells by went
 // that the name is gone, or not.
@@ -215,7 +251,7 @@ func (m *manifest) admit(sys system, dir handle, path []string) (went func(bool)
 	now, err := sys.stat(dir, path[len(path)-1], false)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			err = because(ErrChanged, "it vanished after it was copied")
+			err = errVanishedCopied
 		}
 		return went, err
 	}

@@ -3,6 +3,7 @@ package caproot
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"sync"
 
 	"github.com/hashicorp/go-multierror"
@@ -71,11 +72,14 @@ func (s *moveStage) isNew(target string) error {
 		return nil
 	}
 	beside, err := sys.stat(s.to.dir, "", true)
+	if err == nil && !s.st.onMount(beside.mount) {
+		err = errStageReplaced
+	}
+	if err == nil {
+		err = s.isPrivate()
+	}
 	if err != nil {
 		return err
-	}
-	if !s.st.onMount(beside.mount) {
-		return errStageReplaced
 	}
 	list, err := sys.open(s.h, ".", openForList, 0)
 	if err != nil {
@@ -84,6 +88,26 @@ func (s *moveStage) isNew(target string) error {
 	defer sys.close(list)
 	entries, err := sys.list(list, make([]byte, listBytes))
 	if err == nil && len(entries) > 0 {
+		err = errStageReplaced
+	}
+	return err
+}
+
+// isPrivate refuses a directory in which others may do what they like: it is not the
+// one that was made. Where owner or mode are not what a new directory's are, it is
+// held against one that is made in it: the file system may have its own for all.
+func (s *moveStage) isPrivate() error {
+	sys := s.to.r.sys
+	if int64(s.st.uid) == int64(os.Geteuid()) && s.st.mode.Perm()&^0o700 == 0 {
+		return nil
+	}
+	name := newStageName()
+	if err := sys.mkdir(s.h, name, 0o700); err != nil {
+		return &detail{ErrChanged, errStageReplaced.Error(), err}
+	}
+	defer unfenced(sys).remove(s.h, name, true)
+	probe, err := sys.stat(s.h, name, false)
+	if err == nil && (probe.uid != s.st.uid || probe.mode.Perm() != s.st.mode.Perm()) || errors.Is(err, fs.ErrNotExist) {
 		err = errStageReplaced
 	}
 	return err
@@ -244,6 +268,8 @@ func (s *moveStage) like(st *status) error {
 	return nil
 }
 
+var errTakenAway = because(ErrChanged, "the new name was taken away")
+
 // give gives the stage the target's name.
 func (s *moveStage) give(o *MoveOptions) (receipt identity.Receipt, err error) {
 	to := s.to
@@ -267,6 +293,9 @@ func (s *moveStage) give(o *MoveOptions) (receipt identity.Receipt, err error) {
 	}
 	s.given = true
 	to.keep()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errTakenAway
+	}
 	late = errors.Join(late, err)
 	t.achieved, err = to.syncDir(to.dir, t.asked, &t.lost)
 	receipt, terr := to.tell(&t)

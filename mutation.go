@@ -77,6 +77,7 @@ func (c *call) permit(step Step, files int64) error {
 
 // permitObject is permit for a change of an open object that the place names.
 func (c *call) permitObject(step Step, object *status) error {
+	c.judge(object)
 	if err := c.permit(step, 0); err != nil || c.g == nil || !c.r.tenure.asks {
 		return err
 	}
@@ -231,6 +232,9 @@ func (c *call) pin(p *place) (pin, error) {
 		return pin{object: noHandle}, err
 	}
 	st, err := c.r.sys.stat(h, "", false)
+	if err == nil && p.judged.ino != 0 && p.judged != (fileNumber{st.dev, st.ino}) {
+		err = because(ErrChanged, "the object was replaced meanwhile")
+	}
 	if err != nil {
 		c.r.sys.close(h)
 		return pin{object: noHandle}, err
@@ -244,6 +248,10 @@ func (c *call) identifyPin(p *pin) (identity.ID, error) {
 	}
 	return c.r.sys.identify(p.object)
 }
+
+// judge notes which object of the place the call has decided on: the host is asked
+// about no other.
+func (c *call) judge(object *status) { c.judged = fileNumber{object.dev, object.ino} }
 
 // still sees that the canonical path leads to the place without a link, and
 // that the place names what is pinned.

@@ -12,6 +12,7 @@ import (
 func (c *call) openPlaced(how openHow, perm fs.FileMode) (handle, error) {
 	for range maxRaces {
 		c.leavePlace()
+		c.judged = fileNumber{}
 		err := c.toObject()
 		if c.g != nil {
 			c.g.found = err == nil
@@ -54,6 +55,7 @@ func (c *call) openPinned(how openHow, perm fs.FileMode) (handle, error) {
 	}
 	defer c.r.sys.close(object)
 	if err == nil && changes {
+		c.judge(&st)
 		err = c.permit(StepOpen, 0)
 	}
 	if err != nil {

@@ -48,6 +48,7 @@ type place struct {
 	leaf        string
 	parent      string // canonical path of dir, when the verb is traced
 	containment Containment
+	judged      fileNumber // of the object that was decided on, if any
 }
 
 func (p *place) canonical() string { return joinCanonical(p.parent, p.leaf) }
@@ -153,6 +154,8 @@ func (c *call) end() {
 		if thrown := recover(); thrown != nil {
 			c.note(errPanicked)
 			defer panic(thrown)
+		} else if exiting() {
+			c.note(errExited)
 		}
 	}
 	c.refund()

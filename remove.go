@@ -60,6 +60,7 @@ func (c *call) removeIf(want *identity.Receipt) error {
 	if err != nil {
 		return err
 	}
+	c.judge(&mine)
 	if err := c.permit(StepRemove, 0); err != nil {
 		return err
 	}

@@ -144,20 +144,22 @@ func (m *removal) run() (absent bool, err error) {
 		m.stay = c.r.policy.Mounts == MountsStay || m.o.Mounts == MountsStay
 		st, err = c.leafStatus()
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
-	}
 	if err == nil && m.o.IfMatch != nil {
 		defer m.letGo()
 		err = m.match(&st)
 	}
-	if err != nil {
-		return false, err
+	if err == nil {
+		m.top = (&trail{name: c.parent, depth: -1}).to(c.leaf)
+		if st.isDir() {
+			err = m.tree(&st)
+		} else {
+			err = m.single(&st)
+		}
 	}
-	if m.top = (&trail{name: c.parent, depth: -1}).to(c.leaf); st.isDir() {
-		return false, m.tree(&st)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
 	}
-	return false, m.single(&st)
+	return false, err
 }
 
 // match holds what name holds, which it puts into st, and compares it with the
@@ -187,6 +189,9 @@ func (m *removal) single(st *status) error {
 	c := m.c
 	if !m.afford() {
 		return nil
+	}
+	if m.o.IfMatch != nil {
+		c.judge(st)
 	}
 	if err := c.permit(StepRemove, 0); err != nil {
 		return err
@@ -218,6 +223,9 @@ func (m *removal) tree(st *status) error {
 	first := emptying{removal: m, base: c.dir}
 	defer first.unwind()
 	top, err := first.open(c.dir, c.leaf, m.top, m.position())
+	if err != nil && maybeLink(err) {
+		err = &detail{ErrChanged, "directory replaced before it was emptied", err}
+	}
 	if err != nil {
 		return err
 	}

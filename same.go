@@ -184,6 +184,7 @@ func (c *call) removeSame(f *os.File) error {
 		err = c.holds(&mine)
 	}
 	if err == nil {
+		c.judge(&mine)
 		err = c.permit(StepRemove, 0)
 	}
 	if err == nil {
@@ -219,11 +220,12 @@ func moveSame(from, to *call, f *os.File) error {
 		err = from.holds(&mine)
 	}
 	if err == nil {
-		err = from.admitRelink(&mine, to)
+		err = from.admitRelink(noHandle, &mine, to)
 	}
 	if err != nil {
 		return err
 	}
+	from.judge(&mine)
 	if err := from.permitAt(StepRename, 0, &from.place, &to.place); err != nil {
 		return err
 	}

@@ -239,6 +239,11 @@ func (c *call) openEntry(e Entry, how openHow) (handle, error) {
 // The walk is a call in flight until the loop ends: Close of the root in the
 // body of the loop waits for ever. Leave the loop before; Revoke may be called in it.
 func (r *Root) Walk(ctx context.Context, name string, o WalkOptions) iter.Seq2[Entry, error] {
+	return r.walk(ctx, name, o, nil)
+}
+
+// walk is Walk from a directory that is held, when start says which.
+func (r *Root) walk(ctx context.Context, name string, o WalkOptions, start *status) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var c call
 		if err := c.begin(r, &verbWalk, name); err != nil {
@@ -251,7 +256,7 @@ func (r *Root) Walk(ctx context.Context, name string, o WalkOptions) iter.Seq2[E
 			return
 		}
 		w := walking{c: &c, o: o, done: ctx.Done(), cause: func() error { return context.Cause(ctx) }}
-		first, err := w.begin()
+		first, err := w.begin(start)
 		if err != nil {
 			yield(r.unlisted(name), c.fail(err))
 			return
@@ -271,13 +276,6 @@ func (r *Root) Walk(ctx context.Context, name string, o WalkOptions) iter.Seq2[E
 			}
 		}
 	}
-}
-
-// unlisted is the entry of a start that could not be opened.
-func (r *Root) unlisted(name string) Entry {
-	d := &walkDir{r: r, path: name, h: noHandle}
-	d.life.close()
-	return Entry{dir: d, name: ".", mode: fs.ModeIrregular}
 }
 
 // Entries lists a directory in the order of the file system without keeping it
@@ -318,7 +316,7 @@ func (r *Root) walkDir(name string, d fs.DirEntry, fn fs.WalkDirFunc) error {
 	}
 	defer c.end()
 	w := walking{c: &c, o: WalkOptions{Sorted: true, Mounts: r.policy.Mounts, InlineErrors: true}}
-	first, err := w.begin()
+	first, err := w.begin(nil)
 	if err != nil {
 		return fn(pathsafe.Canonical(name), d, c.fail(err))
 	}

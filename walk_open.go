@@ -24,16 +24,29 @@ type walking struct {
 
 const openForList = forRead | directoryOnly | nonBlocking
 
-// begin opens the start of the walk.
-func (w *walking) begin() (*walkDir, error) {
+// unlisted is the entry of a start that could not be opened.
+func (r *Root) unlisted(name string) Entry {
+	d := &walkDir{r: r, path: name, h: noHandle}
+	d.life.close()
+	return Entry{dir: d, name: ".", mode: fs.ModeIrregular}
+}
+
+// begin opens the start of the walk, which must be start unless that is nil.
+func (w *walking) begin(start *status) (*walkDir, error) {
 	c := w.c
 	w.stay = c.r.policy.Mounts == MountsStay || w.o.Mounts == MountsStay
 	w.o.FollowLinks = w.o.FollowLinks && c.links() >= LinksFollow
 	h, err := c.open(openForList, 0)
+	if start != nil && err != nil && (errors.Is(err, fs.ErrNotExist) || maybeLink(err)) {
+		err = errSourceReplaced
+	}
 	if err != nil {
 		return nil, err
 	}
 	st, err := c.r.sys.stat(h, "", true)
+	if err == nil && start != nil && !st.sameNumbers(start) {
+		err = errSourceReplaced
+	}
 	if err == nil && w.o.FollowLinks {
 		w.seen = &visited{set: map[visit]bool{}}
 		err = w.markAncestors(&st)
