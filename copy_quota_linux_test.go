@@ -159,3 +159,17 @@ func TestBudgetOfAFullDisk(t *testing.T) {
 		must(t, os.Remove(dir+"/"+what))
 	}
 }
+
+// A file whose size is not told does not wait for one beside it that may fail, and is
+// refused while that holds the rest.
+func TestQuotaOfUntoldSize(t *testing.T) {
+	q := newQuota(10)
+	var known, untold share
+	must(t, known.begin(q, 8))
+	must(t, untold.begin(q, 0))
+	must(t, untold.grow(2))
+	want(t, "while the other holds the rest", untold.grow(3), ErrTooLarge)
+	known.end(false)
+	must(t, untold.grow(10))
+	want(t, "beyond all", untold.grow(11), ErrTooLarge)
+}

@@ -26,14 +26,15 @@ type TreeLimits struct {
 	// ErrTooLarge before anything more is removed.
 	MaxEntries int64
 	MaxDepth   int
-	// Force makes a missing name a success. A directory of the tree whose mode
+	// Force makes a missing name a success, also one that vanishes meanwhile. A directory of the tree whose mode
 	// keeps it from being emptied gets the owner's permissions first, if the root
 	// has the right Attrib.
 	Force bool
 	// Mounts MountsCross empties what is mounted in the tree too, if the policy
 	// crosses mounts. The mount point itself stays and is reported.
 	Mounts MountRule
-	// Workers is how many goroutines remove. Zero is one.
+	// Workers is how many goroutines remove. Zero is one. With several a directory
+	// of the tree that somebody else removes may be told as ErrChanged.
 	Workers int
 	// IfMatch removes only the directory or file of this receipt.
 	IfMatch *identity.Receipt
