@@ -57,7 +57,7 @@ type CopyOptions struct {
 // The kernel copies where it can (FICLONE, copy_file_range on Linux).
 //
 // It returns ErrChanged when the source grew, shrank or was written while it was
-// copied, or when its name leads to another file by the end; ErrSpecial and
+// copied, as far as its times tell, or when its name leads to another file by the end; ErrSpecial and
 // EISDIR for what is no regular file; ErrTooLarge beyond a limit of either root.
 // A revocation of either is asked for with each chunk and before the publication.
 // The source's Root has a call in flight until the copy ends.

@@ -203,6 +203,14 @@ func (c *call) failLink(to string, err error) error {
 	return linkError(c.verb, c.name, to, err)
 }
 
+// linkError is fail for verbs with two names.
+func linkError(v *verb, from, to string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.LinkError{Op: v.name, Old: from, New: to, Err: badName(err)}
+}
+
 // cause takes the wrapping of fail or linkError off again.
 func cause(err error) error {
 	switch e := err.(type) {

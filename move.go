@@ -30,7 +30,14 @@ type MoveOptions struct {
 	// access lists as by CopyOptions.KeepMode. Other extended attributes are not,
 	// and a file with holes takes the room of its size.
 	// If something under the old name changed meanwhile it stays there, and with
-	// ErrChanged both names exist. It cannot be canceled.
+	// ErrChanged both names exist. It cannot be canceled. A file that was changed a
+	// moment ago is waited for, until a further change would show in its times: some
+	// ms, and 2 s where these have no fractions of a second. Not noticed is a write
+	// through a shared mapping into a page that was written before, nor one within
+	// the time by which the clock of a network file system is behind.
+	//
+	// Policy.MaxReadBytes limits each file. DurabilityDir flushes each directory that
+	// is made before the new name exists.
 	//
 	// When it fails before the new name exists, the half copy is taken away and paid
 	// back, whatever ended it: Grant.Before is not asked about that, and a revocation

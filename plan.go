@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
-	"os"
 	"syscall"
 
 	"github.com/caproot/caproot/pathsafe"
@@ -391,12 +390,4 @@ func (c *call) openAgain(how openHow, perm fs.FileMode) (handle, error) {
 		}
 	}
 	return noHandle, ErrUnstable
-}
-
-// linkError is fail for verbs with two names.
-func linkError(v *verb, from, to string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &os.LinkError{Op: v.name, Old: from, New: to, Err: badName(err)}
 }

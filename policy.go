@@ -38,7 +38,8 @@ type Policy struct {
 	Modes fs.FileMode
 	// Names is the table of pathsafe that every spelling must pass.
 	Names pathsafe.Profile
-	// MaxReadBytes limits what one ReadFile, AppendFile or digest reads.
+	// MaxReadBytes limits what one ReadFile, AppendFile or digest reads, and each
+	// file that is copied, by a Move to another file system too.
 	MaxReadBytes int64
 	// MaxWriteBytes limits the size of a file that one call publishes or writes. A
 	// call that adds to a file looks at the size and then writes, and no system does
