@@ -117,9 +117,12 @@ func (f *copySource) look() (err error) {
 	return err
 }
 
-// coarseTick is that of file systems that keep no fractions of a second: FAT keeps
-// every other one.
-const coarseTick = 2 * time.Second
+// The ticks of file systems that keep whole seconds (FAT: every other one), or
+// hundredths (exFAT).
+const (
+	secondTick    = 2 * time.Second
+	hundredthTick = 20 * time.Millisecond
+)
 
 // settle waits until a change shows in the times of the source. The clock that files
 // are stamped by stands still between two ticks: within that of its last change a file
@@ -129,8 +132,11 @@ func (f *copySource) settle() error {
 	if last == (stamp{}) {
 		last = f.st.mtime
 	}
-	if last.nsec == 0 {
-		tick = coarseTick
+	switch {
+	case last.nsec == 0:
+		tick = secondTick
+	case last.nsec%1e7 == 0:
+		tick = max(tick, hundredthTick)
 	}
 	age := time.Since(last.time())
 	if age >= tick || age <= -tick {

@@ -85,7 +85,7 @@ func copyFileAcross(from, to *call, judged *status, took *manifest, o *MoveOptio
 		return sameSource(&now, st, err)
 	}}
 	defer f.Close()
-	if err = f.look(); !f.st.sameNumbers(judged) {
+	if err = f.look(); (err == nil || f.st.ino != 0) && !f.st.sameNumbers(judged) {
 		err = errSourceReplaced
 	}
 	if err == nil {
