@@ -119,7 +119,7 @@ func (b *Batch) add(name string, o PutOptions, refused error, fill func(*Staged)
 
 // Abort gives up what was not published. After Commit it does nothing.
 func (b *Batch) Abort() error {
-	if b == nil || b.r == nil {
+	if b == nil || !b.r.opened() {
 		return &fs.PathError{Op: "batch", Path: ".", Err: errNoRoot}
 	}
 	b.mu.Lock()
@@ -145,7 +145,7 @@ func (b *Batch) drop() (first error) {
 // came. Called again it returns fs.ErrClosed.
 func (b *Batch) Commit(ctx context.Context) (BatchReport, error) {
 	switch {
-	case b == nil || b.r == nil:
+	case b == nil || !b.r.opened():
 		return BatchReport{}, &fs.PathError{Op: "batch", Path: ".", Err: errNoRoot}
 	}
 	if err := admitContext(ctx, b.o.valid()); err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // The window is from the look at the object to its change: before each call of the
-// kernel in it another object takes the name, for a few calls, those in which the
-// host is asked among them. The host is asked about the object that is changed.
+// kernel in it another object takes the name, or nothing has it, for a few calls, those
+// in which the host is asked among them. The host is asked about the object that is changed.
 func TestBeforeIsAskedAboutTheObject(t *testing.T) {
 	eachResolver(t, Compat(), func(t *testing.T, r *Root, base string) {
 		var mode os.FileMode = 0o600
@@ -37,9 +37,10 @@ func TestBeforeIsAskedAboutTheObject(t *testing.T) {
 			}},
 			"RemoveIf": {StepRemove, func(g *Root, want identity.Receipt) error { return g.RemoveIf("a", want) }, func(path string) bool { return !exists(path) }},
 		} {
-			for _, k := range []int{1, 2, 3, 5, 8, 13} {
+			for i := range 12 {
+				k, away := []int{1, 2, 3, 5, 8, 13}[i/2], i%2 == 1
 				for n, made := 1, 1; made > 0; n++ {
-					s := swap{n: n, k: k, names: [2]string{base + "/root/a", base + "/root/b"}}
+					s := swap{n: n, k: k, names: [2]string{base + "/root/a", base + "/root/b"}, away: away}
 					ids := map[string]identity.ID{}
 					for _, name := range []string{"a", "b", "new"} {
 						path := base + "/root/" + name
@@ -75,7 +76,7 @@ func TestBeforeIsAskedAboutTheObject(t *testing.T) {
 							changed = string(data) == name
 						}
 						if v, _ := identity.Compare(asked, ids[name]); changed && v != identity.Same && err == nil {
-							t.Errorf("%s, %s: changed %s, which nobody was asked about", what, fmt.Sprint(n, "+", k), name)
+							t.Errorf("%s, %s: changed %s, which nobody was asked about", what, fmt.Sprint(n, "+", k, away), name)
 						}
 					}
 					must(t, g.Close())

@@ -3,6 +3,7 @@ package caproot
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 
 	"github.com/caproot/caproot/identity"
 )
@@ -86,7 +87,14 @@ func (t *treeCopy) work(e Entry, f *copySource, name string, first *firstName, m
 	if mine {
 		defer close(first.done) // also when a callback ends the goroutine
 	}
+	back := false
+	defer func() {
+		if !back {
+			t.left(e.Path(), errExited)
+		}
+	}()
 	err := t.fill(f, name, first, mine)
+	back = true
 	if mine {
 		first.ok = err == nil
 	}
@@ -155,7 +163,7 @@ func (t *treeCopy) symlink(e Entry, name string) error {
 	case LinksFail:
 		return ErrSymlink
 	}
-	target, st, err := e.linkText()
+	target, st, err := e.linkText(t.took != nil)
 	if err != nil {
 		return err
 	}
@@ -222,7 +230,13 @@ func (r *Root) finishDir(d dirMode, flush bool, lost *[]string) error {
 		return err
 	}
 	defer c.end()
-	h, err := c.openMade()
+	h, err := noHandle, error(syscall.EACCES)
+	if flush {
+		h, err = c.openMade(openForList) // before the mode may refuse it
+	}
+	if errors.Is(err, fs.ErrPermission) && !errors.Is(err, ErrPolicy) {
+		h, err = c.openMade(pathOnly | directoryOnly)
+	}
 	if err != nil {
 		return c.fail(err)
 	}
@@ -241,14 +255,14 @@ func (r *Root) finishDir(d dirMode, flush bool, lost *[]string) error {
 }
 
 // openMade opens a directory that the copy made, and never follows a link.
-func (c *call) openMade() (handle, error) {
+func (c *call) openMade(how openHow) (handle, error) {
 	if !c.nearby() {
-		return c.open(pathOnly|directoryOnly, 0)
+		return c.open(how, 0)
 	}
 	if err := c.toParent(); err != nil {
 		return noHandle, err
 	}
-	h, err := c.openLeaf(pathOnly | directoryOnly)
+	h, err := c.openLeaf(how)
 	if err == nil {
 		if _, err = c.positionOf(h); err != nil {
 			c.r.sys.close(h)

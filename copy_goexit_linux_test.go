@@ -32,7 +32,7 @@ func TestCopyTreeGoexit(t *testing.T) {
 		}
 		fds := openFDs(t)
 		_, err := to.CopyTree(t.Context(), "copy", from, ".", o)
-		must(t, err)
+		want(t, "CopyTree", err, errExited)
 		if n := len(listed(t, dir+"/copy")); n != 2*pairs {
 			t.Errorf("ended at %d: %d files", k, n)
 		}

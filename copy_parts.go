@@ -64,12 +64,18 @@ func (c *call) thereAlready() error {
 	return fs.ErrExist
 }
 
-// linkText reads a link of the source, and tells those who observe that.
-func (e *Entry) linkText() (target string, st status, err error) {
+// linkText reads a link of the source, and tells those who observe that. A link that
+// will be removed is settled first, as a file is.
+func (e *Entry) linkText(settle bool) (target string, st status, err error) {
 	in := e.place()
 	if err = in.admitLeaf(); err == nil {
 		// First, so that a later change of the link is one of what was looked at.
 		st, err = e.look()
+	}
+	if before := st; err == nil && settle && before.waitTick() {
+		if st, err = e.look(); err == nil && !(st.sameNumbers(&before) && st.sameContent(&before)) {
+			err = errChanging
+		}
 	}
 	if err == nil {
 		target, err = e.dir.r.sys.readlink(e.dir.h, e.name)

@@ -124,13 +124,28 @@ const (
 	hundredthTick = 20 * time.Millisecond
 )
 
-// settle waits until a change shows in the times of the source. The clock that files
-// are stamped by stands still between two ticks: within that of its last change a file
-// could be changed again, and look as it did.
+// settle waits until a change shows in the times of the source.
 func (f *copySource) settle() error {
-	last, tick := f.st.ctime, fineTick()
+	before := f.st
+	if !before.waitTick() {
+		return nil
+	}
+	if err := f.look(); err != nil || f.st.sameContent(&before) {
+		return err
+	}
+	return errChanging
+}
+
+var errChanging = because(ErrChanged, "the source is being changed")
+
+// waitTick waits for the end of the tick in which an object was changed, and reports
+// whether it had to. The clock that files are stamped by stands still between two
+// ticks: within that of its last change an object could be changed again, and look
+// as it did. Why: docs/adr/0041-moves-wait-a-tick.md.
+func (s *status) waitTick() bool {
+	last, tick := s.ctime, fineTick()
 	if last == (stamp{}) {
-		last = f.st.mtime
+		last = s.mtime
 	}
 	switch {
 	case last.nsec == 0:
@@ -140,14 +155,10 @@ func (f *copySource) settle() error {
 	}
 	age := time.Since(last.time())
 	if age >= tick || age <= -tick {
-		return nil
+		return false
 	}
 	time.Sleep(tick - max(age, 0))
-	before := f.st
-	if err := f.look(); err != nil || f.st.sameContent(&before) {
-		return err
-	}
-	return because(ErrChanged, "the source is being changed")
+	return true
 }
 
 // unchanged looks again after the copy.

@@ -275,6 +275,10 @@ func (t *treeCopy) ended() bool {
 
 // left reports what was not copied, and whether the copy goes on.
 func (t *treeCopy) left(path string, err error) bool {
+	if t.took != nil && errors.Is(err, fs.ErrNotExist) {
+		// Not wrapped: what is not there any more is a part of the copy.
+		err = because(ErrChanged, "the copy was changed while it was made: "+err.Error())
+	}
 	if !t.o.GoOn {
 		t.end(&fs.PathError{Op: "copy", Path: path, Err: err})
 		return false

@@ -34,7 +34,8 @@ const (
 // Methods that differ in form share a verb: Exists is told as "stat", AppendFile as
 // "read", Create and WriteFile as "open", Entries as "walk". Verbs that are made of
 // others are told as these: Glob is "walk" or "lstat", WalkDir "stat" and "walk",
-// CreateTemp an "open", MkdirTemp a "mkdir".
+// CreateTemp an "open", MkdirTemp a "mkdir"; a pattern that means nothing is told by
+// the method's own name.
 //
 // CopyTree and CopyFS are told once, and beside that what they make below their
 // directory or fail to make: each file ("copyin", of CopyFS "put"), link ("symlink",

@@ -3,6 +3,7 @@ package caproot
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -13,16 +14,18 @@ var verbGlob = verb{name: "glob"}
 // component "**" is any number of directories, none too, and at the end of a
 // pattern everything below. Components before the
 // first special character are found as by ReadDir; of those after it, links are
-// matched and not followed.
+// matched and not followed. A pattern that ends in "/" or "/." matches directories.
 //
 // It returns path.ErrBadPattern for a malformed pattern, and unlike fs.Glob an
-// error when a directory that may hold a match cannot be read.
+// error when a directory that may hold a match cannot be read. One that a grant
+// denies is passed over, unless it is named before the first special character.
 func (r *Root) Glob(pattern string) ([]string, error) {
 	parts := strings.Split(pattern, "/")
 	fixed := 0
 	for ; fixed < len(parts) && !strings.ContainsAny(parts[fixed], `*?[\`); fixed++ {
 	}
-	for _, part := range parts[fixed:] {
+	wild := parts[fixed:]
+	for _, part := range wild {
 		if _, err := path.Match(part, ""); err != nil {
 			return nil, cause(r.refuse(&verbGlob, pattern, err))
 		}
@@ -37,7 +40,9 @@ func (r *Root) Glob(pattern string) ([]string, error) {
 	if fixed == 0 {
 		start = "."
 	}
-	return r.globBelow(start, parts[fixed:])
+	end := wild[len(wild)-1]
+	wild = slices.DeleteFunc(wild, func(part string) bool { return part == "" || part == "." })
+	return r.globBelow(start, glob{parts: wild, dirs: end == "" || end == "."})
 }
 
 // hasEntry reports whether name is there, be it a link that leads nowhere.
@@ -49,8 +54,7 @@ func (r *Root) hasEntry(name string) (bool, error) {
 	return err == nil, err
 }
 
-func (r *Root) globBelow(start string, parts []string) (matches []string, err error) {
-	g := glob{parts: parts}
+func (r *Root) globBelow(start string, g glob) (matches []string, err error) {
 	o := WalkOptions{Sorted: true, Mounts: r.Policy().Mounts, Filter: g.filter}
 	for e, err := range r.Walk(context.Background(), start, o) {
 		if c := Code(err); c == "not-exist" || c == "not-dir" {
@@ -59,7 +63,9 @@ func (r *Root) globBelow(start string, parts []string) (matches []string, err er
 		if err != nil {
 			return nil, err
 		}
-		matches = append(matches, e.Path())
+		if g.matched(e) {
+			matches = append(matches, e.Path())
+		}
 	}
 	return matches, nil
 }
@@ -68,7 +74,13 @@ func (r *Root) globBelow(start string, parts []string) (matches []string, err er
 // which parts of the pattern may come next.
 type glob struct {
 	parts []string
+	dirs  bool    // matches nothing else
 	open  [][]int // by depth: indexes into parts
+}
+
+// matched tells what matches from what the walk shows because it did not enter it.
+func (g *glob) matched(e Entry) bool {
+	return slices.Contains(g.open[e.Depth()], len(g.parts)) && (e.IsDir() || !g.dirs)
 }
 
 func (g *glob) filter(e Entry) WalkStep {

@@ -259,6 +259,9 @@ func (m *manifest) admit(sys system, dir handle, path []string) (went func(bool)
 		return went, err
 	}
 	h, err := sys.open(dir, path[len(path)-1], pathOnly, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errVanishedCopied
+	}
 	if err != nil {
 		return went, err
 	}

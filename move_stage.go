@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -51,8 +52,15 @@ func (c *call) openStage(name, target string, isDir bool) (*moveStage, error) {
 		return nil, err
 	}
 	s := &moveStage{to: c, name: name, h: h}
+	in := c.at(name)
 	if s.st, err = sys.stat(h, "", true); err == nil {
+		_, err = in.positionOf(h)
+	}
+	if err == nil {
 		err = s.isNew(target)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errStageGone
 	}
 	if err != nil {
 		sys.close(h)
@@ -64,7 +72,8 @@ func (c *call) openStage(name, target string, isDir bool) (*moveStage, error) {
 func (s *moveStage) isNew(target string) error {
 	sys := s.to.r.sys
 	if !s.st.isDir() {
-		text, err := sys.readlink(s.to.dir, s.name)
+		in := s.to.at(s.name)
+		text, err := in.linkText(s.h, &s.st)
 		if err != nil || text != target || s.st.nlink != 1 {
 			return errStageReplaced
 		}
@@ -73,9 +82,6 @@ func (s *moveStage) isNew(target string) error {
 	beside, err := sys.stat(s.to.dir, "", true)
 	if err == nil && !s.st.onMount(beside.mount) {
 		err = errStageReplaced
-	}
-	if err == nil {
-		err = s.isPrivate()
 	}
 	if err != nil {
 		return err
@@ -89,7 +95,10 @@ func (s *moveStage) isNew(target string) error {
 	if err == nil && len(entries) > 0 {
 		err = errStageReplaced
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.isPrivate()
 }
 
 // isPrivate refuses a directory in which others may do what they like: it is not the
@@ -154,7 +163,10 @@ func (c *call) makeLinkStage(target string) (*moveStage, error) {
 // dropUnheld takes away what could not be held for err, as far as that harms nobody:
 // an empty directory, or the link with the text target. It stays charged.
 func (c *call) dropUnheld(name, target string, err error) error {
-	sys := unfenced(c.r.sys)
+	sys, in := unfenced(c.r.sys), c.at(name)
+	if in.admitLeaf() != nil {
+		return err
+	}
 	if target != "" {
 		if text, rerr := sys.readlink(c.dir, name); rerr != nil || text != target {
 			return err
@@ -283,6 +295,9 @@ func (s *moveStage) give(o *MoveOptions) (receipt identity.Receipt, err error) {
 	t.published, err = rename(&staged, to, &s.st, o)
 	late := err
 	if err != nil && !moved(&staged, to, &s.st) {
+		if errors.Is(err, fs.ErrNotExist) && s.named() == errStageGone {
+			err = errStageGone
+		}
 		return receipt, err
 	}
 	// RACE: the name may have been given to another object after the look.
@@ -297,6 +312,9 @@ func (s *moveStage) give(o *MoveOptions) (receipt identity.Receipt, err error) {
 	}
 	late = errors.Join(late, err)
 	t.achieved, err = to.syncDir(to.dir, t.asked, &t.lost)
+	if slices.Contains(t.lost, "dir-sync") {
+		t.achieved = max(t.achieved, DurabilityFile)
+	}
 	receipt, terr := to.tell(&t)
 	if late = errors.Join(late, terr); err == nil && late != nil {
 		err = published(late)

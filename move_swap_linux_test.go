@@ -10,13 +10,20 @@ import (
 )
 
 // swap lets two names change their objects before the n-th call of the kernel, and
-// back before the k-th after that, if k is not 0.
+// back before the k-th after that, if k is not 0; or the first one lose and regain its own.
 type swap struct {
 	n, k  int
 	names [2]string
+	away  bool
 }
 
 func (s swap) now() {
+	if s.away && os.Rename(s.names[0], s.names[0]+".away") != nil {
+		os.Rename(s.names[0]+".away", s.names[0])
+	}
+	if s.away {
+		return
+	}
 	unix.Renameat2(unix.AT_FDCWD, s.names[0], unix.AT_FDCWD, s.names[1], unix.RENAME_EXCHANGE)
 }
 

@@ -18,6 +18,29 @@ func TestMoveAcrossYoungFile(t *testing.T) {
 	})
 }
 
+// A link of a tree that is replaced by another is not lost: with the number of the one
+// before it may look like that.
+func TestMoveAcrossYoungLink(t *testing.T) {
+	eachDevice(t, "size=4m", func(t *testing.T, r *Root, base string) {
+		for range 50 {
+			must(t, os.Mkdir(base+"/root/tree", 0o700))
+			must(t, os.Symlink("first ", base+"/root/tree/l"))
+			s := hook(r, once("rename noreplace STAGE", func() {
+				must(t, os.Remove(base+"/root/tree/l"))
+				must(t, os.Symlink("second", base+"/root/tree/l"))
+			}))
+			_, err := r.Move("tree", "m/tree", MoveOptions{CrossDevice: true, Durability: DurabilityNone})
+			r.sys = s.system
+			want(t, "Move", err, ErrChanged)
+			if text, _ := os.Readlink(base + "/root/tree/l"); text != "second" {
+				t.Errorf("%q is left", text)
+			}
+			discard(base + "/root/tree")
+			discard(base + "/root/m/tree")
+		}
+	})
+}
+
 // overwritten moves name, which is written again before the copy has its name.
 func overwritten(t *testing.T, r *Root, dir, name, to string) {
 	t.Helper()

@@ -225,7 +225,7 @@ type pin struct {
 
 func (c *call) pin(p *place) (pin, error) {
 	h, err := c.r.sys.open(p.dir, p.leaf, pathOnly, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && p.judged.ino == 0 {
 		return pin{object: noHandle}, nil
 	}
 	if err != nil {

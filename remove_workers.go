@@ -53,12 +53,24 @@ func (k *removers) work() {
 			if !g.take() {
 				continue
 			}
-			e.levels, e.removed, e.gone = append(e.levels[:0], g.level), 0, 0
-			e.empty()
-			e.unwind()
-			close(g.done)
+			k.empty(&e, g)
 		}
 	}
+}
+
+// empty empties a gift. A callback may end the goroutine in it.
+func (k *removers) empty(e *emptying, g *gift) {
+	back := false
+	defer func() {
+		if !back {
+			k.m.finish(errExited)
+		}
+		e.unwind()
+		close(g.done)
+	}()
+	e.levels, e.removed, e.gone = append(e.levels[:0], g.level), 0, 0
+	e.empty()
+	back = true
 }
 
 func (g *gift) take() bool { return g.begun.CompareAndSwap(false, true) }

@@ -32,7 +32,8 @@ type WalkOptions struct {
 	// directory it stood in.
 	Truncate bool
 	// Filter decides on each entry before it is seen. With several workers it is
-	// called from several goroutines.
+	// called from several goroutines. A directory that WalkSkip passes over is seen
+	// all the same if a limit or a grant keeps the walk from entering it.
 	Filter func(Entry) WalkStep
 	// FollowLinks enters directories that symbolic links lead to, as far as
 	// Policy.Links follows. Each directory is entered once, through whichever link
@@ -287,8 +288,8 @@ func (r *Root) Entries(ctx context.Context, name string) iter.Seq2[Entry, error]
 // WalkDir walks the tree at name as fs.WalkDir does: in lexical order, name
 // itself first, with fs.SkipDir and fs.SkipAll. The paths it passes are below
 // the root. Links are not entered; a mount point is entered if the policy
-// crosses it. What vanishes before it is entered is passed over, without a second
-// call. An fs.DirEntry that it passes may be an Entry. Without fn it returns ErrOption.
+// crosses it. What vanishes before it is entered is passed over, and so is what a
+// grant denies, without a second call. An fs.DirEntry that it passes may be an Entry. Without fn it returns ErrOption.
 func (r *Root) WalkDir(name string, fn fs.WalkDirFunc) error {
 	if fn == nil {
 		return r.refuse(&verbWalk, name, errNoFunction)

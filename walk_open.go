@@ -190,6 +190,15 @@ func (w *walking) openDir(e Entry) (h handle, at denyAt, err error) {
 	return h, at, nil
 }
 
+// denied tells whether a grant withholds the entry, by its name or as an object.
+func (e *Entry) denied() bool {
+	if e.dir.r.deny == nil {
+		return false
+	}
+	in := e.place()
+	return errors.Is(in.admitLeaf(), ErrPolicy)
+}
+
 // openChild opens a directory relative to the one that listed it.
 func (w *walking) openChild(e Entry) (h handle, err error) {
 	r := w.c.r

@@ -129,13 +129,13 @@ func (s *strand) consider(top *walkLevel, de direntry) (e Entry, err error, seen
 	if enter && w.o.Truncate && w.deepest(e.Depth()) {
 		e.cut, enter = e.mode.IsDir(), false
 	}
-	if enter && e.dir.at.name(e.name).admit() != nil {
+	if enter && e.denied() {
 		e.cut, enter = true, false
 	}
 	if enter {
 		s.into = e
 	}
-	return e, nil, step == WalkTake || step == WalkLeaf
+	return e, nil, e.cut || step == WalkTake || step == WalkLeaf
 }
 
 // skip passes over what is still to come of e, just seen: what is in a directory,

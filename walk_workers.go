@@ -41,6 +41,7 @@ type crew struct {
 	free    chan *batch
 	quit    chan struct{} // nobody wants to see more
 	idle    chan struct{} // all is walked and handed over
+	exited  chan struct{} // a callback ended the goroutine of a worker
 	open    atomic.Int64  // directories given away and not walked yet
 	workers sync.WaitGroup
 }
@@ -49,7 +50,7 @@ func (w *walking) parallel(first *walkDir, yield func(Entry, error) bool) {
 	n := min(w.o.Workers, maxWorkers)
 	k := &crew{
 		w: w, tasks: make(chan *walkDir, 2*n), batches: make(chan *batch, n), free: make(chan *batch, 2*n),
-		quit: make(chan struct{}), idle: make(chan struct{}),
+		quit: make(chan struct{}), idle: make(chan struct{}), exited: make(chan struct{}, n),
 	}
 	k.give(first)
 	for range n {
@@ -68,6 +69,9 @@ func (k *crew) deliver(yield func(Entry, error) bool) {
 			if !k.see(b, yield) {
 				return
 			}
+		case <-k.exited:
+			yield(k.w.c.r.unlisted(k.w.c.name), k.w.c.fail(errExited))
+			return
 		case <-k.idle:
 			for {
 				select {
@@ -137,15 +141,28 @@ func (k *crew) work() {
 		case <-k.idle:
 			return
 		case d := <-k.tasks:
-			if !k.walk(&s, d) {
-				return
-			}
-			if k.open.Add(-1) == 0 {
-				close(k.idle)
+			if !k.task(&s, d) {
 				return
 			}
 		}
 	}
+}
+
+// task is what a worker does with one directory. It reports whether to go on.
+func (k *crew) task(s *strand, d *walkDir) bool {
+	back := false
+	defer func() {
+		if !back {
+			k.exited <- struct{}{}
+		}
+	}()
+	goOn := k.walk(s, d)
+	back = true
+	if goOn && k.open.Add(-1) == 0 {
+		close(k.idle)
+		return false
+	}
+	return goOn
 }
 
 // walk walks what a strand does not give away, and reports whether to go on.
@@ -153,6 +170,7 @@ func (k *crew) walk(s *strand, d *walkDir) bool {
 	s.start(d)
 	defer s.unwind()
 	b := k.fresh()
+	defer func() { b.release() }() // what was not handed over
 	for {
 		e, err, more := s.next()
 		if more {
@@ -164,13 +182,11 @@ func (k *crew) walk(s *strand, d *walkDir) bool {
 		select {
 		case k.batches <- b:
 		case <-k.quit:
-			b.release()
 			return false
 		}
-		if !more {
+		if b = k.fresh(); !more {
 			return true
 		}
-		b = k.fresh()
 	}
 }
 

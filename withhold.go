@@ -142,8 +142,8 @@ func (b *withholding) add(name string) error {
 			}
 			err = serr
 		}
-		if errors.Is(err, ErrEscape) {
-			return nil // nothing inside is behind that name, and the link is noted
+		if errors.Is(err, ErrEscape) && !shape.DotDot {
+			return nil // a link leads out, and its name is noted
 		}
 		if err != nil {
 			return err

@@ -133,6 +133,12 @@ func (c *lsCommand) walk(s *session, r *caproot.Root) error {
 			code = worse(code, s.fail(err))
 			continue
 		}
+		if e.Truncated() {
+			code = worse(code, s.fail(&fs.PathError{Op: "ls", Path: e.Path(), Err: caproot.ErrPolicy}))
+			if c.Long || c.JSON {
+				continue // it is not described either
+			}
+		}
 		if err := c.show(s, e, e.Path(), &code); err != nil {
 			return err
 		}
