@@ -68,6 +68,7 @@ func TestGlob(t *testing.T) {
 		for pattern, paths := range map[string][]string{
 			"**/1.go": {"a/b/c/1.go", "a/x/1.go", "b/1.go"}, "a/**/c": {"a/b/c"}, "a/**/**/x/*.txt": {"a/x/2.txt"}, "**/b/**": {"a/b/c", "a/b/c/1.go", "a/b/c/2.txt", "b/1.go", "b/2.txt"},
 			"a/x/**": {"a/x/1.go", "a/x/2.txt"},
+			"*/":     {"a", "b", "dir"}, "*/x/": {"a/x"}, "a//*/./1.go": {"a/x/1.go"}, "**/": {"a", "a/b", "a/b/c", "a/x", "b", "dir"}, "*//*.go/": nil, "f*/.": nil,
 		} {
 			got, err := r.Glob(pattern)
 			must(t, err)
