@@ -18,10 +18,12 @@ type Grant struct {
 	// resolved when the grant is made, links followed; the object found there is
 	// denied whichever way leads to it: link, bind mount, hard link, case variant,
 	// short name. Of a link that leads out of the directory only the name is withheld,
-	// even where its way comes back in; a spelled ".." that leads out is ErrEscape. The name itself is denied as well, as it is and in spellings that
-	// a file system may take for it, so it need not exist yet. On the way to it no
-	// name can be moved, removed or made a link or a file; a missing one may become
-	// a directory, and a file that is there may be written in place.
+	// even where its way comes back in; a spelled ".." that leads out is ErrEscape.
+	//
+	// The name itself is denied as well, as it is and in spellings that a file system
+	// may take for it, so it need not exist yet. On the way to it no name can be
+	// moved, removed or made a link or a file; a missing one may become a directory,
+	// and a file that is there may be written in place.
 	//
 	// The names stay visible in a listing of the directory that holds them. Not
 	// noticed: another hard link of a file inside a denied directory, or a bind mount
@@ -46,7 +48,8 @@ type Grant struct {
 	// It is not asked for writes to a file that is already open, and it must not
 	// call Close or Wait on a Root of the grant. When it panics the call lets go of
 	// all that it holds and the panic goes on to its caller; one in a goroutine of
-	// several workers ends the program; one that runtime.Goexit ends ends the call with an error.
+	// several workers ends the program. runtime.Goexit there ends the call with an
+	// error.
 	Before func(Mutation) error
 	// Observe is told of each call when its outcome is settled. See Event.
 	Observe func(Event)

@@ -289,7 +289,8 @@ func (r *Root) Entries(ctx context.Context, name string) iter.Seq2[Entry, error]
 // itself first, with fs.SkipDir and fs.SkipAll. The paths it passes are below
 // the root. Links are not entered; a mount point is entered if the policy
 // crosses it. What vanishes before it is entered is passed over, and so is what a
-// grant denies, without a second call. An fs.DirEntry that it passes may be an Entry. Without fn it returns ErrOption.
+// grant denies, without a second call. An fs.DirEntry that it passes may be an
+// Entry. Without fn it returns ErrOption.
 func (r *Root) WalkDir(name string, fn fs.WalkDirFunc) error {
 	if fn == nil {
 		return r.refuse(&verbWalk, name, errNoFunction)

@@ -170,7 +170,11 @@ func (k *crew) walk(s *strand, d *walkDir) bool {
 	s.start(d)
 	defer s.unwind()
 	b := k.fresh()
-	defer func() { b.release() }() // what was not handed over
+	defer func() {
+		if b != nil { // it was not handed over
+			b.release()
+		}
+	}()
 	for {
 		e, err, more := s.next()
 		if more {
@@ -181,12 +185,14 @@ func (k *crew) walk(s *strand, d *walkDir) bool {
 		}
 		select {
 		case k.batches <- b:
+			b = nil
 		case <-k.quit:
 			return false
 		}
-		if b = k.fresh(); !more {
+		if !more {
 			return true
 		}
+		b = k.fresh()
 	}
 }
 
