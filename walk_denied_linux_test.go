@@ -90,9 +90,7 @@ func finishes(t *testing.T, what string, call func()) {
 // A callback that ends the goroutine of a worker ends the call with an error.
 func TestGoexitInWorker(t *testing.T) {
 	eachResolver(t, Workspace(), func(t *testing.T, r *Root, base string) {
-		grow := func() {
-			growBranches(t, base+"/root/tree", 8)
-		}
+		grow := func() { growBranches(t, base+"/root/tree", 4) }
 		grow()
 		var mu sync.Mutex
 		calls, at := 0, 0
